@@ -15,12 +15,12 @@ export interface CallResult {
   readonly success: true
 }
 
-/** Calls that the user answers by hand, one `/answer` each. */
+/** Calls that the user answers, one `/answer` each. */
 export class OpenCalls {
   #calls: readonly PendingCall[] = []
   #results: CallResult[] = []
 
-  /** Takes the calls that a turn leaves to the client. Returns what to tell the user; empty if there are none. */
+  /** Takes the calls that a turn leaves to the client. Returns a message for the user; empty without calls. */
   note(output: StreamOutput): string {
     const isEnd = output.type === 'turn_complete' || output.type === 'turn_error'
     if (!isEnd) return ''
@@ -29,7 +29,7 @@ export class OpenCalls {
     return this.#hint()
   }
 
-  /** Answers the next call. Returns the results of all when it was the last, and otherwise what to tell the user. */
+  /** Answers the next call. Returns the results of all when it was the last, and otherwise a message for the user. */
   answer(output: string): readonly CallResult[] | string {
     const call = this.#calls[this.#results.length]
     if (call === undefined) return 'No tool call waits for a result.\n'
@@ -56,7 +56,7 @@ interface Asking {
 /** Asks the user about every call of a turn that needs approval, once each. */
 export class ApprovalQuestions {
   readonly #asking: Asking
-  readonly #asked = new Set<string>()
+  readonly #prompted = new Set<string>()
 
   constructor(asking: Asking) {
     this.#asking = asking
@@ -66,8 +66,8 @@ export class ApprovalQuestions {
   async ask(output: StreamOutput): Promise<void> {
     const { client, terminal, runId } = this.#asking
     const approval = output.type === 'tool_call' ? output.approval : undefined
-    if (approval?.status !== 'requested' || this.#asked.has(approval.id)) return
-    this.#asked.add(approval.id)
+    if (approval?.status !== 'requested' || this.#prompted.has(approval.id)) return
+    this.#prompted.add(approval.id)
     if (!terminal.isInteractive) {
       terminal.writeError(`turnstream: waiting for approval: ${approvalPath(runId, approval)}\n`)
       return

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { suggestion } from '../protocol/nearest.ts'
 import type { Terminal } from './terminal.ts'
-import { jsonLine, printable } from './text.ts'
+import { jsonLine, printable, wrap } from './text.ts'
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
@@ -35,7 +35,7 @@ export type Options = Readonly<
       readonly about: string
       /** Shown in the help, in brackets after `about`. */
       readonly default?: string
-      /** The values, where it takes one of a few names. */
+      /** The allowed values, if limited. */
       readonly choices?: readonly string[]
     }
   >
@@ -108,17 +108,28 @@ export function defineCommand<const Table extends Options>(
   }
 }
 
-export function formatHelp(command: Command): string {
+const MAX_HELP_COLUMNS = 100
+
+export function formatHelp(command: Command, columns = MAX_HELP_COLUMNS): string {
   const { name, summary, usage, about, options, examples, exitCodes } = command
+  const width = Math.min(columns, MAX_HELP_COLUMNS)
   const sections = [
     `turnstream ${name}: ${summary}`,
-    section('Usage', usage),
-    ...(about === undefined ? [] : [about]),
-    section('Options', optionLines(options)),
+    wrap(section('Usage', usage), width),
+    ...(about === undefined ? [] : [wrap(joinLines(about), width)]),
+    wrap(section('Options', optionLines(options)), width),
     section('Examples', examples),
-    section('Exit codes', [exitCodes]),
+    wrap(section('Exit codes', [exitCodes]), width),
   ]
   return `${sections.join('\n\n')}\n`
+}
+
+/** Joins the lines of each paragraph, except in tables. */
+function joinLines(text: string): string {
+  const paragraphs = text.split('\n\n')
+  return paragraphs
+    .map((each) => (/\S {2,}\S/.test(each) ? each : each.replaceAll('\n', ' ')))
+    .join('\n\n')
 }
 
 function section(title: string, lines: readonly string[]): string {
@@ -153,7 +164,7 @@ export async function reportFailure(
   return EXIT.failed
 }
 
-/** The value of an option that takes one of a few names. */
+/** Parses the value of an option with a limited set of names. */
 export function parseChoice<Name extends string>(
   option: string,
   text: string | undefined,
@@ -224,10 +235,17 @@ function optionError(error: unknown, names: readonly string[]): UsageError | und
   }
 }
 
-/** Why a file cannot be read. The system's message for a directory lacks the name. */
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EISDIR: 'is a directory',
+  ENOENT: 'no such file',
+}
+
+/** Why a file cannot be read. */
 export function fileFault(error: unknown, file: string): string {
-  if (!(error instanceof Error)) return `${file} is unreadable`
-  return 'code' in error && error.code === 'EISDIR' ? `${file} is a directory` : error.message
+  if (!(error instanceof Error)) return `${file}: unreadable`
+  const reason = 'code' in error ? FILE_FAULTS[String(error.code)] : undefined
+  return reason === undefined ? error.message : `${file}: ${reason}`
 }
 
 /** The bytes of a file, or of standard input without a file. */

@@ -1,5 +1,6 @@
 import { REDACTED, redacting } from '../protocol/redaction.ts'
 import { parseUrl } from '../protocol/url.ts'
+import type { ConfiguredProvider } from '../turns/providers.ts'
 import { type Command, EXIT, parseAction } from './command.ts'
 import {
   CONFIG_OPTION,
@@ -15,6 +16,7 @@ import {
   KNOWN_PROVIDERS,
   providerPlans,
   readKey,
+  withAliases,
 } from './serve/providers.ts'
 import { SETTINGS, type Setting } from './serve/settings.ts'
 import type { ToolSetting } from './serve/tool-settings.ts'
@@ -29,7 +31,9 @@ const run: Command['run'] = async (args, terminal) => {
   const { json, sources } = parseSources(args.slice(1), terminal)
   const configuration = readConfiguration(sources)
   const settings = configuration.entries.map((each) => printedSetting(each, sources.env))
-  const providers = printedProviders(configuration)
+  const active = activeProviders(configuration)
+  const providers = printedProviders(configuration, active)
+  const { aliases } = withAliases(active, configuration)
   const tools = configuration.toolSettings.map(printedTool)
   // Values are already masked; this is a second line of defence.
   const redact = redacting(collectSecrets(configuration))
@@ -39,18 +43,19 @@ const run: Command['run'] = async (args, terminal) => {
     ...settingLines(settings, clean, terminal),
     '',
     ...providers.flatMap(providerLines).map(clean),
+    ...aliases.map(({ alias, model }) => clean(`alias ${alias}: ${model}`)),
     ...tools.map(({ name, kind, target }) => clean(`tool ${name}: ${kind} ${target}`)),
     '',
   ]
   const text = json
-    ? `${JSON.stringify({ settings, providers, tools }, replacer)}\n`
+    ? `${JSON.stringify({ settings, providers, aliases, tools }, replacer)}\n`
     : lines().join('\n')
   await terminal.write(text)
   return EXIT.done
 }
 
 /**
- * A setting as it is printed, without secrets. `value` is null when unset and without a default; `otherwise` says what
+ * A setting as it is printed, without secrets. `value` is null when unset and without a default; `otherwise` is what
  * applies then. `origin` is the variable, the option or the key of the file.
  */
 export function printedSetting({ name, written }: SettingEntry, env: Terminal['env']) {
@@ -119,9 +124,8 @@ function settingLines(
  * The providers without their keys: the default first, then other active ones. `keyVariable` is the variable with the
  * key; a null `baseUrl` is the vendor's.
  */
-function printedProviders(configuration: Configuration) {
+function printedProviders(configuration: Configuration, active: readonly ConfiguredProvider[]) {
   const plans = providerPlans(configuration)
-  const active = activeProviders(configuration)
   const ids = new Set([...active.map(({ provider }) => provider.id), ...plans.map(({ id }) => id)])
   return [...ids].map((id) => {
     const called = active.find(({ provider }) => provider.id === id)
@@ -146,7 +150,10 @@ type PrintedProvider = ReturnType<typeof printedProviders>[number]
 function providerLines(provider: PrintedProvider, at: number): string[] {
   const { id, active, hasKey, keyVariable, baseUrl, models, defaultModel } = provider
   const state = active ? (at === 0 ? 'default' : 'active') : 'inactive'
-  const key = keyVariable === undefined ? '' : `, ${keyVariable} is ${hasKey ? 'set' : 'not set'}`
+  const needsUrl = !active && id === 'openai-compatible'
+  const variable = needsUrl ? 'OPENAI_COMPATIBLE_BASE_URL' : keyVariable
+  const isSet = hasKey && !needsUrl
+  const key = variable === undefined ? '' : `, ${variable} is ${isSet ? 'set' : 'not set'}`
   const where = baseUrl === null ? '' : `, at ${baseUrl}`
   const listed = models === 'any' ? ['any'] : models
   const names = [...new Set([...(defaultModel === null ? [] : [defaultModel]), ...listed])]
@@ -158,13 +165,15 @@ function providerLines(provider: PrintedProvider, at: number): string[] {
 
 export const config: Command = {
   name: 'config',
-  summary: 'print the settings a server would use, and where each comes from',
+  summary: 'print the settings of a server and their sources',
   usage: ['turnstream config print [options of serve] [--json]'],
   about: `Prints each setting with its value and source: default, file, environment or command line. Later
 sources win. Then lists the providers and their models. Secrets are redacted.`,
   options: {
     config: CONFIG_OPTION,
-    json: { about: 'print one JSON object: {"settings":[…],"providers":[…],"tools":[…]}' },
+    json: {
+      about: 'print one JSON object: {"settings":[…],"providers":[…],"aliases":[…],"tools":[…]}',
+    },
   },
   furtherOptions: SETTING_OPTIONS,
   words: { takes: 'one action', min: 1, max: 1, choices: ACTIONS },

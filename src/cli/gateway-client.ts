@@ -361,7 +361,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ],
   [
     'KEY_INVALID',
-    'the gateway does not know the key of TURNSTREAM_KEY, or no longer: ask its operator for another',
+    'the gateway rejected TURNSTREAM_KEY: the key is unknown or revoked. Ask its operator for a new one.',
   ],
 ])
 

@@ -25,7 +25,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'network unreachable (ENETUNREACH)',
 }
 
-/** The innermost cause of a failed fetch; its own message says only that it failed. */
+/** The innermost cause of a failed fetch; its own message has no reason. */
 export function failureReason(error: unknown): string {
   let reason = 'for an unknown reason'
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -53,6 +53,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>
   /** JSON to POST. A GET without it. */
   readonly body?: string | undefined
+  /** For a request without a body that is not a GET. */
+  readonly method?: 'DELETE' | 'POST'
   readonly limitMs?: number
   readonly clock: Clock
 }
@@ -92,11 +94,12 @@ export async function call(options: Call): Promise<Answer | NoAnswer> {
 
 /** Follows no redirects: they could send a prompt and a key anywhere. */
 export function send(
-  { url, headers, body }: Omit<Call, 'clock'>,
+  { url, headers, body, method }: Omit<Call, 'clock'>,
   signal: AbortSignal,
 ): Promise<Response> {
   return fetch(url, {
-    ...(body !== undefined && { method: 'POST', body }),
+    method: method ?? (body === undefined ? 'GET' : 'POST'),
+    ...(body !== undefined && { body }),
     headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
     redirect: 'manual',
     signal,

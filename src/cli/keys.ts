@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { TurnstreamError } from '../protocol/errors.ts'
+import { TurnstreamError, withoutSummary } from '../protocol/errors.ts'
 import { isTenant } from '../protocol/names.ts'
 import {
   isKeyName,
@@ -73,7 +73,7 @@ and on SIGHUP. A reload ends the streams of revoked keys and nothing else.`,
   },
 })
 
-/** The keys file: `--file`, which needs no valid configuration, or that of the server. */
+/** The keys file: `--file`, which needs no valid configuration, or the server's. */
 function resolveKeysFile(option: string | undefined, { env, cwd }: Terminal): string {
   const file = option ?? readConfiguration({ flags: {}, env, cwd }).settings.keysFile
   if (file !== undefined && file.trim() !== '') return resolve(cwd, file)
@@ -122,6 +122,8 @@ function revoke(file: string, [tenant, name, ...rest]: readonly string[]): Outco
     throw new UsageError('keys revoke takes a tenant and a key name')
   }
   checkNames({ tenant, name })
+  // Fails if there is no file.
+  readKeysFile(file)
   changeKeysFile(file, (text) => withoutKey(text, { tenant, name }))
   const isLast = readKeysFile(file).length === 0
   return {
@@ -241,16 +243,12 @@ const REASONS: Record<string, string> = {
   EROFS: 'read-only file system',
 }
 
-/** Adds the path to errors. The system's message would name other files, too. */
+/** Adds the path to errors. The system's message would also name other files. */
 function naming<T>(path: string, run: () => T): T {
   try {
     return run()
   } catch (error) {
-    if (error instanceof TurnstreamError) {
-      // Both messages start with the summary of the code.
-      const { message } = error
-      throw invalid(`${message.slice(message.indexOf(': ') + 2)} (${path})`)
-    }
+    if (error instanceof TurnstreamError) throw invalid(`${withoutSummary(error)} (${path})`)
     const code = errorCode(error)
     if (code === undefined) throw error
     throw invalid(`${REASONS[code] ?? code} (${path})`)

@@ -64,10 +64,12 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   const command = COMMANDS.find((each) => each.name === name)
   try {
     if (command === undefined) {
+      if (name.startsWith('-')) throw new UsageError(`unknown option ${name}`)
       const names = COMMANDS.map((each) => each.name)
       throw new UsageError(`unknown command '${name}'${suggestion(name, names)}`)
     }
-    if (rest.some((arg) => HELP_FLAGS.has(arg))) return await print(terminal, formatHelp(command))
+    if (rest.some((arg) => HELP_FLAGS.has(arg)))
+      return await print(terminal, formatHelp(command, terminal.columns))
     return await command.run(rest, terminal)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error

@@ -26,7 +26,7 @@ Try to break it:
 - Read it from a second client at the same time.
 - Kill the server with \`kill -9\` and restart it. The text you have seen is still there, unless the store is in \
 memory. The turn ends as an error, because its process died before the end.
-- Cancel it from any client. The text so far is kept, and a real provider would be stopped.
+- Cancel it from any client. The text so far stays, and a real provider would be stopped.
 
 Use the models \`scripted/thinking\`, \`scripted/tools\`, \`scripted/error\` or \`scripted/long\` for the other \
 recordings. For a real model, set \`OPENAI_API_KEY\`, \`ANTHROPIC_API_KEY\` or \`GEMINI_API_KEY\` and restart \
@@ -111,7 +111,7 @@ export function recordToolsTurn(): Recording {
 const BROKEN_ANSWER = `This answer will break off. Providers get overloaded, networks fail and quotas run out, often in the middle of \
 a sentence.
 
-The text up to that point is kept. Its item is marked as failed, with an error code, and the turn ends as an \
+The text up to that point stays. Its item is marked as failed, with an error code, and the turn ends as an \
 error, once, for every client that reads it now or later. No client waits forever, and no client takes half \
 an answer for a complete`
 
@@ -180,8 +180,8 @@ function opening(n: number): string {
 }
 
 function twinOf(n: number): string {
-  if (primeFactors(n - 2).length === 1) return `, and with ${n - 2} it makes a pair of twins`
-  if (primeFactors(n + 2).length === 1) return `, and its twin ${n + 2} is near`
+  if (primeFactors(n - 2).length === 1) return `, and with ${n - 2} it forms a pair of twin primes`
+  if (primeFactors(n + 2).length === 1) return `, like its twin ${n + 2}`
   return ''
 }
 
@@ -213,9 +213,8 @@ function ofShape(n: number): string {
   if (side * side === n && n > 1) facts.push(`a square with a side of ${side}`)
   const row = Math.round((Math.sqrt(8 * n + 1) - 1) / 2)
   if ((row * (row + 1)) / 2 === n && n > 1) facts.push(`the sum of all numbers up to ${row}`)
-  if (isFibonacci(n) && n > 3) facts.push('a number of Fibonacci')
-  if (n > 10 && `${n}` === `${n}`.split('').toReversed().join(''))
-    facts.push('the same when it is read backwards')
+  if (isFibonacci(n) && n > 3) facts.push('a Fibonacci number')
+  if (n > 10 && `${n}` === `${n}`.split('').toReversed().join('')) facts.push('a palindrome')
   return facts.length === 0 ? '' : `It is ${facts.join(', and ')}.`
 }
 
@@ -247,7 +246,7 @@ function isFibonacci(n: number): boolean {
   return b === n
 }
 
-/** The ids in every built-in recording. A player replaces them with those of its turn. */
+/** The ids in every built-in recording. A player replaces them with the ids of its turn. */
 export const RECORDED = { turnId: 'recorded-turn', threadId: 'recorded-thread' } as const
 
 /** Delays before the deltas, in ms, repeated. */
@@ -333,7 +332,7 @@ export class Script {
     return this
   }
 
-  /** A call that somebody else runs: the server or its client. */
+  /** A call that the server or the client runs. */
   request(afterMs: number, name: string, args: object, call_id: string): this {
     const id = this.#start(afterMs, 'function_call', name)
     const text = JSON.stringify(args)

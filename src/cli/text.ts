@@ -33,6 +33,27 @@ export function clip(text: string, room: number): string {
   return `${line.slice(0, head)}…${line.slice(line.length - (room - head - 1))}`
 }
 
+/** Breaks long lines at spaces, and indents what follows like the text after the line's last gap. */
+export function wrap(text: string, columns: number): string {
+  return text
+    .split('\n')
+    .flatMap((line) => wrapLine(line, columns))
+    .join('\n')
+}
+
+function wrapLine(line: string, columns: number): string[] {
+  const indent = /^(?:.*\S {2,}|\s*)/.exec(line)?.[0].length ?? 0
+  const lines: string[] = []
+  let rest = line
+  while (rest.length > columns) {
+    const at = rest.lastIndexOf(' ', columns)
+    if (at <= indent) break
+    lines.push(rest.slice(0, at))
+    rest = ' '.repeat(indent) + rest.slice(at + 1)
+  }
+  return [...lines, rest]
+}
+
 /** Removes quoted parts, from the first quotation mark to the last, because the quoted text may contain some. */
 export function withoutQuotes(text: string): string {
   return text.replace(/["'`].*["'`]/s, '…')

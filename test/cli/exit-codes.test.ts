@@ -78,7 +78,8 @@ async function run(name: string, ...args: string[]) {
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
-    if (RUNNING.has(name)) child.kill('SIGTERM')
+    // An error is also printed here, and the process then exits by itself.
+    if (RUNNING.has(name) && stdout.includes('"url"')) child.kill('SIGTERM')
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text

@@ -46,19 +46,19 @@ test.each([
   [['serv'], "unknown command 'serv'; did you mean serve?"],
   [
     ['no-such-command'],
-    "unknown command 'no-such-command'; there are serve, codex, keys, doctor, ",
+    "unknown command 'no-such-command'; available: serve, codex, keys, doctor, ",
   ],
   [['demo', 'extra'], "unexpected argument 'extra': this command only takes options"],
   [['tail', 'x', '--form', '1-2'], 'unknown option --form; did you mean --from?'],
-  [['chat', '-x'], 'unknown option -x; there are --url, --model, --thread, --tools, --json'],
+  [['chat', '-x'], 'unknown option -x; available: --url, --model, --thread, --tools, --json'],
   [['serve', '--telemetry'], 'unknown option --telemetry\n'],
   [['serve', '--port'], '--port needs a value'],
   [['serve', '--log-requests=yes'], '--log-requests takes no value'],
   [['replay', 'x', '--speed', '-1'], 'write one that starts with a dash as --speed=-…'],
-  [['doctor', '--endpoint', 'x', '--port', '1'], '--port; there are --endpoint, --model, --json'],
+  [['doctor', '--endpoint', 'x', '--port', '1'], '--port; available: --endpoint, --api, --model'],
   [['demo', '--speed', 'fast'], "--speed must be a number ≥ 0, got 'fast'"],
   [['demo', '--speed=-1'], '--speed'],
-  [['--no-such-option'], '--no-such-option'],
+  [['--no-such-option'], 'unknown option --no-such-option\n'],
 ])('%j exits with 2', (args, message) => {
   const { status, stdout, stderr } = turnstream(...args)
   expect([status, stdout]).toEqual([2, ''])

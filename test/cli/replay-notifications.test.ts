@@ -78,7 +78,7 @@ function callsOf(parts: readonly CallPart[]) {
 describe('the frames of a recording', () => {
   const expected = readdirSync(FRAMES)
 
-  test.each(expected)('are those of %s', async (name) => {
+  test.each(expected)('match %s', async (name) => {
     const recording = join(FIXTURES, name.replace('.sse.txt', '.jsonl'))
     const args = ['--to', 'chat-completions', '--include-usage', '--speed', '0']
     const { usage, ...played } = contentOf((await play(recording, ...args)).output)
@@ -136,13 +136,13 @@ describe('the pace', () => {
     { t: 6000, dir: 's2c', msg: END },
   ]
 
-  test('is that of the recorder, from the first event on', async () => {
+  test('comes from the recorder, from the first event on', async () => {
     expect((await playLines(wrapped)).ms).toBe(1000)
     expect((await playLines(wrapped, '--speed', '4')).ms).toBe(250)
     expect((await playLines(wrapped, '--speed', '0')).ms).toBe(0)
   })
 
-  test('is that of emittedAtMs where there is no recorder', async () => {
+  test('comes from emittedAtMs without a recorder', async () => {
     const at = (ms: number, message: object) => ({
       ...message,
       emittedAtMs: 1_794_776_841_000 + ms,

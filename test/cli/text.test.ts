@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
-import { escapeControls, printable } from '../../src/cli/text.ts'
+import { chat } from '../../src/cli/chat.ts'
+import { formatHelp } from '../../src/cli/command.ts'
+import { serve } from '../../src/cli/serve/serve.ts'
+import { escapeControls, printable, wrap } from '../../src/cli/text.ts'
 import { turnstream } from './process.ts'
 import { serverWith, sse } from './sse-server.ts'
 
@@ -121,4 +124,19 @@ test('an unknown command prints no terminal control sequences', async () => {
   const run = turnstream([HOSTILE], { cwd })
   expect(await run.ended).toBe(2)
   expect(run.stderr()).not.toMatch(FORBIDDEN)
+})
+
+test.each([
+  ['a short line', 'a short line'],
+  ['one line that is too long', 'one line that is too\nlong'],
+  ['--port  the port to listen on', '--port  the port to\n        listen on'],
+  ['  turnstream tail <turnId>', '  turnstream tail\n  <turnId>'],
+  ['https://example.com/a/very/long/path', 'https://example.com/a/very/long/path'],
+])('%j is wrapped with a hanging indent', (line, wrapped) => {
+  expect(wrap(line, 20)).toBe(wrapped)
+})
+
+test('help fits into a terminal of 80 columns', () => {
+  const lines = [serve, chat].flatMap((command) => formatHelp(command, 80).split('\n'))
+  expect(lines.filter((line) => line.length > 80)).toEqual([])
 })

@@ -14,14 +14,14 @@ export const diff = defineCommand({
   summary: 'compare two cassettes',
   usage: ['turnstream diff <a> <b> [--layers <list>] [--ids] [--times] [--json]'],
   about: `Prints the first difference. Compares the events of the vendor, where both files have them, then the
-StreamEvents, then the last snapshot of each item. Files of StreamEvents are accepted, too.`,
+StreamEvents, then the last snapshot of each item. Also accepts files of StreamEvents.`,
   options: {
     layers: {
       value: 'list',
       about: 'what to compare, separated by commas',
       default: LAYERS.join(','),
     },
-    ids: { about: 'compare ids and opaque values of vendors, too' },
+    ids: { about: 'also compare ids and opaque values of vendors' },
     times: { about: 'compare times, and how text was split: every chunk, delta and snapshot' },
     json: { about: 'print {"equal"}, and the difference: "layer","place","record","path","a","b"' },
   },

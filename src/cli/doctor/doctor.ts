@@ -23,6 +23,7 @@ import { type Check, fail, ok, redactCheck, skipped, warn, writeReport } from '.
 import { codexChecks } from './codex-checks.ts'
 import { embeddedChecks } from './embedded-checks.ts'
 import { endpointChecks } from './endpoint/endpoint-checks.ts'
+import { APIS, type Api } from './endpoint/exchange.ts'
 import {
   type ClockReading,
   checkPort,
@@ -40,8 +41,14 @@ import { toolChecks } from './tool-checks.ts'
 const ENDPOINT_OPTIONS = {
   endpoint: {
     value: 'url',
-    about: `such as http://localhost:11434/v1; the key is read from OPENAI_API_KEY,
-OPENAI_API_KEY_FILE, TURNSTREAM_KEY or TURNSTREAM_KEY_FILE`,
+    about: `such as http://localhost:11434/v1; the key is read from OPENAI_API_KEY (with
+--api messages: ANTHROPIC_API_KEY) or TURNSTREAM_KEY, or from their _FILE`,
+  },
+  api: {
+    value: 'api',
+    about: 'chat (Chat Completions), responses (OpenAI) or messages (Anthropic)',
+    default: 'chat',
+    choices: APIS,
   },
   model: { value: 'model', about: 'model to test (default: the first listed)' },
   json: {
@@ -55,7 +62,8 @@ const CODEX_OPTIONS = {
 
 const run: Command['run'] = async (args, terminal) => {
   const { clock, status } = terminal
-  if (args.some((arg) => /^--(endpoint|model)(=|$)/.test(arg))) return checkEndpoint(args, terminal)
+  if (args.some((arg) => /^--(api|endpoint|model)(=|$)/.test(arg)))
+    return checkEndpoint(args, terminal)
   const { json, sources: given } = parseSources(args, terminal, CODEX_OPTIONS)
   const sources = { ...given, isForCodex: given.flags['codex'] === true }
   const setup = { sources, machine: thisMachine(), clock, onProgress: status }
@@ -65,12 +73,15 @@ const run: Command['run'] = async (args, terminal) => {
 
 async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCode> {
   // The options of serve do not apply here and are not suggested.
-  const { endpoint, model, json } = parseOptions(args, { options: ENDPOINT_OPTIONS }).values
+  const { values } = parseOptions(args, { options: ENDPOINT_OPTIONS })
+  const { endpoint, model, json } = values
   const { env, clock, status } = terminal
+  const api = parseApi(values.api)
   const baseUrl = parseEndpoint(endpoint)
-  const key = environmentKey(env, 'OPENAI_API_KEY') ?? environmentKey(env, 'TURNSTREAM_KEY')
-  const onProgress = (about: string) => status(`asking for ${about} …`)
-  const checks = await endpointChecks({ baseUrl, key, model, clock, onProgress }).finally(() =>
+  const variable = api === 'messages' ? 'ANTHROPIC_API_KEY' : 'OPENAI_API_KEY'
+  const key = environmentKey(env, variable) ?? environmentKey(env, 'TURNSTREAM_KEY')
+  const onProgress = (about: string) => status(`requesting ${about} …`)
+  const checks = await endpointChecks({ api, baseUrl, key, model, clock, onProgress }).finally(() =>
     status(''),
   )
   if (key !== undefined && isPlainHttp(baseUrl)) {
@@ -82,9 +93,17 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
   return writeReport(redacted, terminal, json)
 }
 
+function parseApi(written: string): Api {
+  const api = APIS.find((each) => each === written)
+  if (api !== undefined) return api
+  throw new UsageError(`--api must be one of ${APIS.join(', ')}; got ${JSON.stringify(written)}`)
+}
+
 /** The base URL without a trailing slash. */
 function parseEndpoint(endpoint: string | undefined): string {
-  if (endpoint === undefined) throw new UsageError('--model is for --endpoint: name that, too')
+  if (endpoint === undefined) {
+    throw new UsageError('--model and --api require --endpoint')
+  }
   const url = parseUrl(endpoint)
   // The value is not printed: it may contain a password.
   const isUsable = url && /^https?:$/.test(url.protocol) && !url.username && !url.password
@@ -93,7 +112,9 @@ function parseEndpoint(endpoint: string | undefined): string {
       '--endpoint must be an http:// or https:// URL without user info and query',
     )
   }
-  const path = url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
+  const path = url.pathname
+    .replace(/\/+$/, '')
+    .replace(/\/(?:chat\/completions|responses|messages)$/, '')
   // The path that most servers and clients use.
   return `${url.origin}${path === '' ? '/v1' : path}`
 }
@@ -103,15 +124,16 @@ export const doctor: Command = {
   summary: 'check a setup or an endpoint, and print fixes',
   usage: [
     'turnstream doctor [--codex] [options of serve] [--json]',
-    'turnstream doctor --endpoint <url> [--model <model>] [--json]',
+    'turnstream doctor --endpoint <url> [--api <api>] [--model <model>] [--json]',
   ],
   about: `Without --endpoint, checks what "turnstream serve" would use here: configuration, store, port, keys,
 machine limits, providers, codex, tools and clock. Pass the options of your server. Changes nothing
 and can run beside a server. Reads every record of an embedded store that is not in use, which takes
 seconds per gigabyte; no server can open the store meanwhile.
 
-With --endpoint, tests a Chat Completions server: responses, streams, tool calls and errors. Reports
-what clients would not expect. Costs a few thousand tokens.`,
+With --endpoint, tests a server: responses, streams, tool calls and errors; with --api responses
+also background, resume, cancel and whatever else it may store. Reports what clients would not
+expect. Costs a few thousand tokens.`,
   options: { config: CONFIG_OPTION, ...CODEX_OPTIONS, ...ENDPOINT_OPTIONS },
   furtherOptions: SETTING_OPTIONS,
   examples: [

@@ -126,7 +126,7 @@ function lockedCheck(message: string, directory: string, runningAt?: string): Ch
     return warn(
       NAME,
       `${found}, probably the server at ${runningAt}`,
-      'Nothing, if that is yours; a second server needs a directory of its own, with --store <directory>',
+      'None needed if this is your server. To start a second one, pass --store <another directory>',
     )
   }
   const stop = pid === undefined ? 'Stop it' : `Stop it (kill ${pid})`
@@ -135,7 +135,7 @@ function lockedCheck(message: string, directory: string, runningAt?: string): Ch
 
 const PLAIN_WORD = /^[a-z][a-z-]{0,20}$/
 
-/** The name of a process, where the system tells. Its options are omitted: they may contain secrets. */
+/** The name of a process, where the system reports it. Its options are omitted: they may contain secrets. */
 function programOf(pid: string): string {
   try {
     const [program = '', script = '', command = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8')

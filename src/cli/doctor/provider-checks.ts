@@ -106,7 +106,7 @@ function answerCheck(
   const { path } = LISTINGS[kind]
   if (status !== 200) {
     const fix = `Inspect the response: curl -v ${baseUrl}${path.replace(/\?.*/, '')}`
-    return warn(name, `${baseUrl} answers ${status} when asked for its models`, fix)
+    return warn(name, `${baseUrl} returned ${status} for its model list`, fix)
   }
   if (models === undefined) {
     const fix = `Check the URL: curl ${baseUrl}${path}`

@@ -5,6 +5,7 @@ import { CODEX_ID, PROVIDER_KINDS, SCRIPTED_ID } from '../../adapters/provider.t
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
 import { isRecord, parseJson } from '../../protocol/json.ts'
 import { suggestion } from '../../protocol/nearest.ts'
+import type { ModelAliases } from '../../turns/providers.ts'
 import { fileFault, type Options, parseOptions, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
@@ -82,6 +83,7 @@ export interface Configuration extends ConfigurationSources {
   readonly entries: readonly SettingEntry[]
   readonly store: StoreChoice
   readonly providerSettings: ProviderSettings
+  readonly aliases: ModelAliases
   readonly toolSettings: readonly ToolSetting[]
   /** The directory of the file: where modules of tools are found, and MCP servers run. */
   readonly folder: string
@@ -133,12 +135,13 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   const values = entries.map((entry) => [entry.name, decodeSetting(entry)])
   const settings = Object.fromEntries(values) as Settings
   const store = parseStore(settings, sources.cwd)
-  const { providerSettings, toolSettings, folder } = file
+  const { providerSettings, toolSettings, aliases, folder } = file
   const codex = withBinary(
     file.codex ?? (sources.isForCodex ? decodeCodexSetting({}, CONFIG_FILE, folder) : undefined),
     sources.flags[CODEX_BINARY],
   )
-  return { ...sources, settings, entries, store, providerSettings, toolSettings, folder, codex }
+  const parts = { providerSettings, aliases, toolSettings, folder, codex }
+  return { ...sources, settings, entries, store, ...parts }
 }
 
 /** The value with the highest precedence; undefined when unset and without a default. */
@@ -190,16 +193,16 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   const settings = new Map<string, Written>()
   const folder = dirname(path)
   const text = readOptional(path, configFile !== undefined)
-  const nothing = { providerSettings: {}, toolSettings: [], codex: undefined }
+  const nothing = { providerSettings: {}, aliases: {}, toolSettings: [], codex: undefined }
   if (text === undefined) return { settings, folder, ...nothing }
   const json = parseJson(text)
   // A quoted part may be a password.
   if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
   if (!isRecord(json.value)) throw new UsageError(`${name} must be a JSON object`)
-  const { providers = {}, tools = [], codex, ...rest } = json.value
+  const { providers = {}, aliases = {}, tools = [], codex, ...rest } = json.value
   for (const [key, value] of Object.entries(rest)) {
     if (!Object.hasOwn(SETTINGS, key)) {
-      const advice = suggestion(key, [...SETTING_NAMES, 'providers', 'tools', 'codex'])
+      const advice = suggestion(key, [...SETTING_NAMES, 'providers', 'aliases', 'tools', 'codex'])
       throw new UsageError(`${name} has an unknown key ${key}${advice}`)
     }
     settings.set(key, { value, origin: `${key} of ${name}`, source: 'file' })
@@ -208,6 +211,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
     settings,
     folder,
     providerSettings: decodeProviderSettings(providers, name),
+    aliases: decodeAliases(aliases, name),
     toolSettings: decodeToolSettings(tools, name),
     codex: codex === undefined ? undefined : decodeCodexSetting(codex, name, folder),
   }
@@ -222,6 +226,13 @@ function readOptional(path: string, mustExist: boolean): string | undefined {
     if (isMissing && !mustExist) return undefined
     throw new UsageError(`cannot read the configuration: ${fileFault(error, path)}`)
   }
+}
+
+/** Whether the models exist is checked with the providers. */
+function decodeAliases(value: unknown, file: string): ModelAliases {
+  const result = z.record(z.string(), z.string()).safeParse(value)
+  if (result.success) return result.data
+  throw new UsageError(`aliases of ${file} must be an object of model names`)
 }
 
 /** A provider id precedes a model name, separated by a slash. */
@@ -244,6 +255,10 @@ const providerSchema = z.strictObject({
     .union([z.literal('any'), z.array(word).min(1, MODELS_MESSAGE)], MODELS_MESSAGE)
     .exactOptional(),
   defaultModel: word.exactOptional(),
+  maxOutputTokens: z
+    .int('must be an integer from 1')
+    .min(1, 'must be an integer from 1')
+    .exactOptional(),
   connectTimeout: duration.exactOptional(),
   firstEventTimeout: duration.exactOptional(),
   betweenEventsTimeout: duration.exactOptional(),

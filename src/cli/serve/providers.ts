@@ -12,9 +12,10 @@ import {
 import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
 import type { Recordings } from '../../adapters/scripted/wire.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
+import { hasCode, withoutSummary } from '../../protocol/errors.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { createProviderFetch } from '../../server/provider-fetch.ts'
-import type { ConfiguredProvider } from '../../turns/providers.ts'
+import { type ConfiguredProvider, Providers } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings.ts'
 import { TOOL_MODELS } from '../scripted-tools.ts'
@@ -135,6 +136,19 @@ export function activeProviders(
   throw new UsageError(`the default provider ${wanted} is not available${advice}`)
 }
 
+/** UsageError for an alias that cannot be used. */
+export function withAliases(
+  providers: readonly ConfiguredProvider[],
+  { aliases }: Configuration,
+): Providers {
+  try {
+    return new Providers(providers, aliases)
+  } catch (error) {
+    if (!hasCode(error, 'OPTION_INVALID')) throw error
+    throw new UsageError(withoutSummary(error))
+  }
+}
+
 /** Values that must never be logged or reported. */
 export function collectSecrets(configuration: Configuration): string[] {
   const { env, settings, store } = configuration
@@ -174,7 +188,7 @@ function createProvider(
   if (missingFor(plan, apiKey) !== undefined) return undefined
   const { id, kind, isOwn, setting } = plan
   const { baseUrl, firstEventTimeout: firstEventMs, stallTimeout: stallMs } = setting
-  const { betweenEventsTimeout: betweenEventsMs } = setting
+  const { betweenEventsTimeout: betweenEventsMs, maxOutputTokens } = setting
   const { create, models: offered } = KNOWN_PROVIDERS[kind]
   const models = setting.models ?? offered
   const defaultModel = defaultModelFor(plan)
@@ -195,6 +209,7 @@ function createProvider(
     ...observed,
     ...(apiKey !== undefined && { apiKey }),
     ...(baseUrl !== undefined && { baseUrl }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
   })
   return { provider, models: models.length === 0 ? [defaultModel] : models, defaultModel }
 }

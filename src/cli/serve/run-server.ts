@@ -1,14 +1,14 @@
 import { resolve } from 'node:path'
 import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
-import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, TurnstreamError, withoutSummary } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
 import type { GatewayLimits } from '../../server/limits/key-limits.ts'
 import type { PortLimits } from '../../server/limits/port-limits.ts'
 import { type Crowd, type Listening, listen } from '../../server/listen.ts'
-import { listedModels, Providers } from '../../turns/providers.ts'
+import { listedModels } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
 import { DEFAULT_URL } from '../gateway-client.ts'
 import { failureReason } from '../http.ts'
@@ -44,7 +44,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
   try {
     await startRecorder(options, deps, log)
     tools = await startTools(options, deps)
-    const providers = new Providers(options.providers)
+    const providers = options.models
     const gateway = createGateway({
       ...gatewayOptions(options, deps),
       log,
@@ -65,7 +65,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
     logger.info(
       gateway.turns.running === 0
         ? 'shutting down'
-        : `shutting down: waiting up to ${grace} for ${countTurns(gateway)}; a second signal ends at once`,
+        : `shutting down: waiting up to ${grace} for ${countTurns(gateway)}; a second signal exits immediately`,
     )
     // The process exits whatever the store and the clients do.
     stopDeadline = terminal.clock.after(options.settings.shutdownGrace + END_MS, () => {
@@ -165,7 +165,7 @@ function reloadKeys({ ring, file }: ServerKeys, logger: Logger): void {
     const keys = readKeysFile(file)
     ring.replace(keys)
     if (keys.length > 0) logger.info(`reloaded keys: ${describeKeys(keys)} in force`)
-    else logger.warn('reloaded keys: there are none, so every request is refused')
+    else logger.warn('reloaded keys: none, so every request is refused')
   } catch (error) {
     logger.error(error)
     logger.warn(`could not reload keys: the previous ${ring.size} stay in force`)
@@ -206,6 +206,7 @@ function gatewayOptions(
   const { streamTokenSecret } = settings
   return {
     owner: instance,
+    storeFalse: settings.storeFalse,
     clock: terminal.clock,
     caps: {
       maxTextChars: settings.maxTurnChars,
@@ -219,12 +220,14 @@ function gatewayOptions(
     },
     leaseMs: settings.lease,
     heartbeatMs: settings.heartbeat,
+    reattachMs: settings.reattach,
     maxBodyBytes: settings.maxBodyBytes,
     limits: keyLimits(settings),
     ...webAccess(settings),
     ...(settings.logRequests && accessLog(logger)),
     openMetrics: isLoopback(settings.host),
     page: !settings.noPage,
+    openResponses: settings.openResponses,
     shutdownGraceMs: settings.shutdownGrace,
     ...(streamTokenSecret !== undefined && { streamTokenSecret }),
     onUnknownEvent: (provider, type) => {
@@ -275,7 +278,7 @@ async function listenOn(
     return await listen(gateway, { host, port, onCrowded, ...portLimits(settings) })
   } catch (error) {
     if (!hasCode(error, 'OPTION_INVALID')) throw error
-    throw new StartError(error.message, { cause: error })
+    throw new StartError(withoutSummary(error), { cause: error })
   }
 }
 

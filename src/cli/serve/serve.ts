@@ -7,7 +7,7 @@ import { redacting } from '../../protocol/redaction.ts'
 import { parseUrl } from '../../protocol/url.ts'
 import type { GatewayOptions } from '../../server/gateway.ts'
 import { ANY_ORIGIN, LOOPBACK_NAMES } from '../../server/web/origins.ts'
-import type { ConfiguredProvider } from '../../turns/providers.ts'
+import type { ConfiguredProvider, Providers } from '../../turns/providers.ts'
 import { type Command, EXIT, type Options, reportFailure, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import {
@@ -21,7 +21,13 @@ import {
   SETTING_OPTIONS,
 } from './configuration.ts'
 import { createLogger } from './logger.ts'
-import { activeProviders, collectSecrets, providerPlans, readKey } from './providers.ts'
+import {
+  activeProviders,
+  collectSecrets,
+  providerPlans,
+  readKey,
+  withAliases,
+} from './providers.ts'
 import { SECRET_NAMES, SETTINGS, type Setting, type Settings, toVariable } from './settings.ts'
 import { StartError, storeSecrets } from './store.ts'
 import { toolUrl, toolVariables } from './tool-settings.ts'
@@ -112,6 +118,8 @@ export interface ServeOptions extends Configuration {
   readonly instance: string
   /** The default one first. */
   readonly providers: readonly ConfiguredProvider[]
+  /** The same, with the aliases. */
+  readonly models: Providers
   readonly tools: readonly ToolPlan[]
   /** Undefined unless provider responses are recorded. */
   readonly recorder: TurnRecorder | undefined
@@ -134,14 +142,16 @@ export function parseServeOptions(
   refuseOpenOrigins(settings)
   const secrets = collectSecrets(configuration)
   const recorder = createRecorder(configuration, secrets)
+  const providers = activeProviders(configuration, {
+    onCodexLog,
+    ...(recorder !== undefined && { observeCall: recorder.observe }),
+  })
   return {
     ...configuration,
     json,
     instance: settings.instance ?? `${hostname()}:${process.pid}`,
-    providers: activeProviders(configuration, {
-      onCodexLog,
-      ...(recorder !== undefined && { observeCall: recorder.observe }),
-    }),
+    providers,
+    models: withAliases(providers, configuration),
     recorder,
     tools: toolPlans(configuration),
     secrets,

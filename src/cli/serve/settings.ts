@@ -100,6 +100,13 @@ function duration(about: string, standard: string): Settled<number> {
   return { ...span(about), standard }
 }
 
+/** A duration that may be zero. */
+function optionalDuration(about: string, standard: string): Settled<number> {
+  const setting = duration(about, standard)
+  const zero = z.union([z.literal(0), z.literal('0')]).transform(() => 0)
+  return { ...setting, schema: z.union([zero, setting.schema]), takes: `${setting.takes}, or 0` }
+}
+
 function count(about: string, standard: string): Settled<number> {
   const schema = integer(1, Number.MAX_SAFE_INTEGER)
   return { schema, takes: 'an integer ≥ 1', about, standard, placeholder: 'n' }
@@ -145,8 +152,16 @@ export const SETTINGS = {
   },
   storeTimeout: duration('reconnect to Redis when a ping is unanswered for this long', '3s'),
   retention: span('how long to keep a turn after its end (7d; Redis and memory 24h)'),
+  storeFalse: {
+    schema: z.enum(['delete', 'keep']),
+    takes: 'delete or keep',
+    about: 'whether to delete or keep ended responses with store: false',
+    standard: 'delete',
+    placeholder: 'what',
+  },
   lease: duration('declare a turn orphaned when not renewed for this long', '10s'),
   heartbeat: duration('interval of heartbeat comments on silent streams', '15s'),
+  reattach: optionalDuration('how long a repeated request may join its turn; 0 for never', '2m'),
   shutdownGrace: duration('how long running turns may continue at shutdown', '30s'),
   maxBodyBytes: count('max. size of a request body', '4194304'),
   maxTurnChars: count('max. text of a turn, in characters', '10000000'),
@@ -218,6 +233,7 @@ export const SETTINGS = {
   },
   logContent: toggle('log prompts and answers where an error quotes them'),
   logRequests: toggle('log every request, and the start and end of every turn'),
+  openResponses: toggle('name events of /v1/responses as Open Responses does'),
   noPage: toggle('serve no chat page and no inspector'),
   allowPublicWithoutKeys: toggle('listen publicly without keys: anyone can use the server'),
 } as const satisfies Record<string, Setting<string | number | boolean | readonly string[]>>

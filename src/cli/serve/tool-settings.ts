@@ -6,8 +6,8 @@ import { MCP_NAME, TOOL_NAME } from '../../tools/limits.ts'
 import { findSchemaFault } from '../../turns/tool-arguments.ts'
 import { UsageError } from '../command.ts'
 
-const text = z.string('must be a non-empty text').trim().min(1, 'must be a non-empty text')
-const whole = z.int('must be a whole number from 1').min(1, 'must be a whole number from 1')
+const text = z.string('must be a non-empty string').trim().min(1, 'must be a non-empty string')
+const whole = z.int('must be an integer from 1').min(1, 'must be an integer from 1')
 
 const address = z.string('must be a URL').refine((value) => {
   const { protocol = '', username, password } = parseUrl(value) ?? {}
@@ -21,7 +21,7 @@ const SECRET_HEADER = /authorization|cookie|key|token|secret/i
 export const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
 const headers = z
-  .record(z.string(), z.string('must be a non-empty text'))
+  .record(z.string(), z.string('must be a non-empty string'))
   .superRefine((given, context) => {
     for (const [name, value] of Object.entries(given)) {
       const issue = (message: string) => context.addIssue({ code: 'custom', path: [name], message })
@@ -68,8 +68,10 @@ const serverName = z
 
 const mcpProcess = z.strictObject({
   command: text,
-  args: z.array(z.string('must be a non-empty text'), 'must be a list of texts').exactOptional(),
-  env: z.record(z.string(), z.string('must be a non-empty text')).exactOptional(),
+  args: z
+    .array(z.string('must be a non-empty string'), 'must be a list of strings')
+    .exactOptional(),
+  env: z.record(z.string(), z.string('must be a non-empty string')).exactOptional(),
   ...limits,
 })
 const mcpEndpoint = z.strictObject({ url: address, headers: headers.exactOptional(), ...limits })

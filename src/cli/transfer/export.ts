@@ -32,8 +32,8 @@ export const exportCommand = defineCommand({
     'turnstream export --cassette <turnId> [--url <url> | --store <where>] > turn.cassette.jsonl',
   ],
   about: `Writes every thread and every ended turn, for backup, repair or another store. Running and damaged
-turns are skipped and named on standard error. An embedded store must not be in use. Nothing expires
-during the export.
+turns are skipped and named on standard error. Responses with store: false are left out. An embedded
+store must not be in use. Nothing expires during the export.
 
 With --cassette, writes one turn as a cassette: its events, the snapshots that follow from them, and
 the provider's responses if "turnstream serve --record" recorded them. --url reads the turn from a
@@ -138,7 +138,8 @@ class Export {
   }
 
   async #turn(log: TurnLog, tenant: string, record: ListedTurn): Promise<void> {
-    if (record.expired) {
+    // Content that is deleted soon must not live on in a file.
+    if (record.expired || record.contentMs !== undefined) {
       this.counts.expired += 1
     } else if (!record.sealed) {
       this.counts.open += 1

@@ -25,7 +25,7 @@ function files(...texts: string[]): string[] {
 const turn = encode(cassetteOf({ events: toolsEvents() }))
 
 describe('diff', () => {
-  test('of equal files says nothing', async () => {
+  test('of equal files prints nothing', async () => {
     const lines = toolsEvents().map(({ event }) => `${JSON.stringify(event)}\n`)
     // A cassette of a turn, and its events alone.
     const [a = '', b = ''] = files(turn, lines.join(''))
@@ -33,7 +33,7 @@ describe('diff', () => {
     expect(await run(a, b, '--json')).toEqual({ code: 0, output: '{"equal":true}\n' })
   })
 
-  test('says where they differ first', async () => {
+  test('prints the first difference', async () => {
     const [a = '', b = ''] = files(turn, turn.replaceAll('Lisbon', 'Lissabon'))
     const { code, output } = await run(a, b)
     expect(code).toBe(1)
@@ -98,7 +98,7 @@ describe('replay of a cassette', () => {
     expect(ms).toBeGreaterThan(100)
   })
 
-  test('writes any dialect, without waiting if asked', async () => {
+  test('writes any dialect, without delays at speed 0', async () => {
     const text = encode(cassetteOf({ calls: [recordedCall('gemini')] }))
     const chat = await play(text, '--to', 'chat-completions', '--speed', '0')
     expect(chat.output).toMatch(/data: \[DONE\]\n\n$/)

@@ -164,7 +164,7 @@ export default [{
     expect(server.bodies).toHaveLength(2)
   })
 
-  test('of recorded calls alone is played, and its pace is that of the chunks', async () => {
+  test('with only recorded calls is played at the pace of the chunks', async () => {
     const cwd = testFolder()
     const cassette = cassetteOf({ calls: [recordedCall('chat')] })
     writeFileSync(join(cwd, 'demo.jsonl'), encode(cassette))

@@ -164,7 +164,7 @@ describe('bytes', () => {
     expect(chunks[1]!.at).toBeGreaterThanOrEqual(chunks[0]!.at)
   })
 
-  test('and headers are not changed; the vendor is asked not to compress', async () => {
+  test('and headers are not changed, except that compression is disabled', async () => {
     let asked: NodeJS.Dict<string | string[]> = {}
     const body = Buffer.from([0, 255, 10, 13, 226])
     const server = await vendor((response, request) => {
@@ -218,7 +218,7 @@ describe('a connection that breaks', () => {
   const call = (url: string, init: RequestInit = {}) =>
     fetch(`${url}/v1/messages`, { method: 'POST', body: '{}', ...init })
 
-  test('on the side of the vendor breaks for the client, too', async () => {
+  test('on the vendor side also breaks for the client', async () => {
     const server = await vendor((response) => {
       response.writeHead(200, { 'content-length': '1000' }).write('data: 1\n\n')
       setImmediate(() => response.destroy())

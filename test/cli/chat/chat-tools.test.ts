@@ -69,11 +69,11 @@ describe('V8 a call that needs approval', PATIENCE, () => {
     }
     const { code, output, errors } = await converse(['--url', url, ...POSTCARD], [], { ask })
     expect(code).toBe(0)
-    expect(errors).toBe('turnstream: The approval has an answer: approved by ops\n')
+    expect(errors).toBe('turnstream: The approval was already answered: approved by ops\n')
     expect(output).toContain('(approved by ops)\n')
   })
 
-  test('is left to other clients where nobody types', async () => {
+  test('is left to other clients without a terminal', async () => {
     const { url } = await start()
     const { terminal, output, errors } = patientTerminal()
     const ended = chat.run(['--url', url, ...POSTCARD], terminal)

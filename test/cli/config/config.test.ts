@@ -234,6 +234,7 @@ describe('providers', () => {
     ])
     expect(text).toContain('provider scripted: default\n')
     expect(text).toContain('provider openai: inactive, OPENAI_API_KEY is not set\n')
+    expect(text).toContain('openai-compatible: inactive, OPENAI_COMPATIBLE_BASE_URL is not set\n')
   })
 
   test('with keys: lists models and never the key', async () => {
@@ -273,6 +274,12 @@ describe('providers', () => {
   })
 })
 
+test('prints aliases with their models', async () => {
+  const { text, printed } = await print({ file: { aliases: { 'claude-a': 'answer' } } })
+  expect(text).toContain('\nalias claude-a: scripted/answer\n')
+  expect(printed).toMatchObject({ aliases: [{ alias: 'claude-a', model: 'scripted/answer' }] })
+})
+
 describe('refuses what serve refuses', () => {
   test.each([
     [{ file: { prot: 1 } }, 'turnstream.config.json has an unknown key prot; did you mean port?'],
@@ -282,6 +289,11 @@ describe('refuses what serve refuses', () => {
     [{ env: { TURNSTREAM_LEASE: '10' } }, 'TURNSTREAM_LEASE must be a duration'],
     [{ env: { TURNSTREAM_STREAM_TOKEN_SECRET: 'short-secret' } }, 'got something else'],
     [{ args: ['--default-provider', 'gemini'] }, 'set GEMINI_API_KEY'],
+    [{ file: { aliases: { a: 'nobody/x' } } }, 'alias a names an unknown model: nobody/x'],
+    [{ file: { aliases: { answer: 'scripted/long' } } }, 'alias answer is a model of scripted'],
+    [{ file: { aliases: ['a'] } }, 'aliases of turnstream.config.json must be an object'],
+    [{ file: { alias: {} } }, 'has an unknown key alias; did you mean aliases?'],
+    [{ args: ['--store-false', 'never'] }, 'must be delete or keep'],
   ] as [Setup, string][])('%j', async (setup, message) => {
     const refusal = await print(setup).catch((error: unknown) => error)
     expect(refusal).toBeInstanceOf(UsageError)

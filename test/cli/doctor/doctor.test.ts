@@ -184,7 +184,7 @@ describe('usage errors', () => {
   test.each([
     [['--prot', '1'], 'unknown option --prot; did you mean --port?'],
     [['--port', '99999'], '--port must be an integer from 0 to 65535; got "99999"'],
-    [['--model', 'x'], '--model is for --endpoint: name that, too'],
+    [['--model', 'x'], '--model and --api require --endpoint'],
     [['--endpoint', 'localhost'], '--endpoint must be an http:// or https:// URL'],
     [['--endpoint', 'http://me:secret@x/v1'], '--endpoint must be an http:// or https:// URL'],
     [['--endpoint', 'http://x/v1?key=secret'], '--endpoint must be an http:// or https:// URL'],

@@ -27,7 +27,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     plant: () => ({ env: { ANTHROPIC_API_KEY_FILE: '/nowhere/anthropic' } }),
     check: 'provider anthropic',
     verdict: 'fail',
-    found: /ANTHROPIC_API_KEY_FILE cannot be read: ENOENT/,
+    found: /ANTHROPIC_API_KEY_FILE cannot be read: .*: no such file/,
     fix: /Set ANTHROPIC_API_KEY/,
   },
   {
@@ -114,7 +114,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
       provider('openai', (await vendorThat((response) => response.writeHead(404).end())).url),
     check: 'provider openai',
     verdict: 'warn',
-    found: /answers 404/,
+    found: /returned 404/,
     fix: /curl -v http:.*\/models/,
   },
   {

@@ -68,7 +68,7 @@ describe('failures exit with 1 and change nothing', () => {
     const { keys, path } = setUp()
     const { code, err } = await keys(action === 'list' ? ['list'] : ['revoke', 'acme', 'web'])
     expect(code).toBe(1)
-    expect(err).toMatch(/no such file|acme has no key named web/)
+    expect(err).toMatch(/no such file/)
     expect(existsSync(path)).toBe(false)
   })
 

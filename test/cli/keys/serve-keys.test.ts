@@ -84,7 +84,7 @@ describe('a server with keys', PATIENCE, () => {
 })
 
 describe('SIGHUP', PATIENCE, () => {
-  test('replaces the keys with those of the file, which is not read otherwise', async () => {
+  test('reloads the keys from the file, which is not read otherwise', async () => {
     const { file, hangUp, statusOf, errors } = await start()
     writeFileSync(file, line('two') + line('three', 'umbrella'))
     expect([await statusOf('one'), await statusOf('two')]).toEqual([200, 401])
@@ -125,7 +125,7 @@ describe('SIGHUP', PATIENCE, () => {
       expect([await statusOf(), await statusOf('one'), await statusOf('x')]).toEqual([
         401, 401, 401,
       ])
-      expect(errors()).toContain('there are none, so every request is refused')
+      expect(errors()).toContain('none, so every request is refused')
       writeFileSync(file, line('one'))
       hangUp()
       expect(await statusOf('one')).toBe(200)

@@ -4,8 +4,8 @@ import { tellNumber } from '../../../src/cli/recordings.ts'
 test.each([
   [1, ['neither prime nor composite', 'In binary it is 1, with a single one']],
   [2, ['a prime number.', 'In binary it is 10']],
-  [7, ['a prime number, and with 5 it makes a pair of twins']],
-  [11, ['and its twin 13 is near', 'the same when it is read backwards']],
+  [7, ['a prime number, and with 5 it forms a pair of twin primes']],
+  [11, ['like its twin 13', 'a palindrome']],
   [23, ['**23** is a prime number.']],
   [6, ['2 times 3', '4 divisors', 'add up to 6, the number itself, which makes it perfect']],
   [12, ['2 squared times 3', 'add up to 16, 4 more than the number']],

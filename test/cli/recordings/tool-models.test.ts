@@ -88,10 +88,13 @@ describe.each(['client-tools', 'server-tools'] as const)('the model %s', (model)
     ])
   })
 
-  test.each([{ tools: [] }, { toolChoice: 'none' }])('says so if it may call none: %j', (more) => {
-    const [said] = play([asking('Hi')], more)
-    expect(said).toMatchObject({ content: expect.stringContaining('There is no tool') })
-  })
+  test.each([{ tools: [] }, { toolChoice: 'none' }])(
+    'reports that it may call none: %j',
+    (more) => {
+      const [said] = play([asking('Hi')], more)
+      expect(said).toMatchObject({ content: expect.stringContaining('There is no tool') })
+    },
+  )
 })
 
 test('V8 the model approval calls a tool that needs approval, and answers with its result', () => {

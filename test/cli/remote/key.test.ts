@@ -77,7 +77,7 @@ describe('a gateway with keys', () => {
     [
       'with a wrong one',
       { TURNSTREAM_KEY: 'ts_a-wrong-key' },
-      'does not know the key of TURNSTREAM_KEY',
+      'the gateway rejected TURNSTREAM_KEY',
     ],
   ])('%s prints what to do', async (_name, env, advice) => {
     const { url } = await guarded()

@@ -56,6 +56,7 @@ describe('W9 the command line wins over the environment, which wins over the fil
     ['host', '127.0.0.1', '127.0.0.2', '127.0.0.3', ['127.0.0.1', '127.0.0.2', '127.0.0.3']],
     ['lease', '1s', '2s', '3s', [1000, 2000, 3000]],
     ['scriptedSpeed', 1, '2.5', '0', [1, 2.5, Infinity]],
+    ['reattach', 0, '0', '90s', [0, 0, 90_000]],
     ['instance', 'a', 'b', 'c', ['a', 'b', 'c']],
     ['maxTurnItems', 5, '6', '7', [5, 6, 7]],
   ]
@@ -134,8 +135,8 @@ describe('refuses', () => {
     [['--store', 'redis://m%e:word@host'], 'contains an invalid % escape'],
     [['--store', 'redis://host/turns'], 'must be a database number'],
     [['--prot', '1'], 'unknown option --prot; did you mean --port?'],
-    [['--config', '.'], ' is a directory'],
-    [['--config', 'nowhere.json'], 'cannot read the configuration: ENOENT'],
+    [['--config', '.'], ': is a directory'],
+    [['--config', 'nowhere.json'], 'nowhere.json: no such file'],
     [['--host', '0.0.0.0'], '0.0.0.0 is reachable from other machines'],
     [['--host', 'gateway.internal'], '--allow-public-without-keys'],
     [

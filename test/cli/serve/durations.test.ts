@@ -46,7 +46,7 @@ describe('the suggested name', () => {
   test('is missing when nothing is close', () => {
     expect(nearest('telemetry', names)).toBeUndefined()
     expect(nearest('x', [])).toBeUndefined()
-    expect(suggestion('telemetry', names)).toBe('; there are host, port, store, shutdownGrace')
+    expect(suggestion('telemetry', names)).toBe('; available: host, port, store, shutdownGrace')
     const many = Array.from({ length: 40 }, (_, index) => `setting${index}`)
     expect(suggestion('telemetry', many)).toBe('')
     expect(suggestion('prot', names)).toBe('; did you mean port?')

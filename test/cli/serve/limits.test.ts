@@ -2,17 +2,12 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
 import { keyLimits, portLimits } from '../../../src/cli/serve/run-server.ts'
 import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
-import {
-  SETTING_NAMES,
-  SETTINGS,
-  type Setting,
-  type SettingName,
-} from '../../../src/cli/serve/settings.ts'
+import { ERROR_CODES } from '../../../src/protocol/errors.ts'
 import { ROUTES } from '../../../src/protocol/names.ts'
 import { resolveLimits } from '../../../src/server/limits/key-limits.ts'
 import { resolvePortLimits } from '../../../src/server/limits/port-limits.ts'
 import { read } from '../../repository/sources.ts'
-import { section, tableRows } from '../../repository/tables.ts'
+import { section } from '../../repository/tables.ts'
 import { sendRaw } from '../../server/raw-http.ts'
 import { Wire } from '../../server/wire.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
@@ -113,32 +108,11 @@ describe('a server', PATIENCE, () => {
   })
 })
 
-describe('docs/operations.md', () => {
-  const rows = tableRows(section(read('docs/operations.md'), 'Limits'))
-  const named = rows.flatMap(([, setting = '']) =>
-    [...setting.matchAll(/`(\w+)`/g)].map(([, name = '']) => name as SettingName),
+test('docs/configuration.md gives the code of every limit', () => {
+  const text = section(read('docs/configuration.md'), 'Settings')
+  const limits = Object.keys(ERROR_CODES).filter((code) =>
+    /_LIMITED$|^TURN_\w+_LIMIT$|^(?:BODY|HEADERS|INPUT|URL)_TOO_/.test(code),
   )
-
-  test('lists every limit setting in its table', () => {
-    const limits = SETTING_NAMES.filter((name) => /^max|PerMinute$|Timeout$/.test(name))
-    expect(named.toSorted()).toEqual(limits.toSorted())
-  })
-
-  test.each(rows.filter(([, setting]) => /^`\w+`/.test(setting ?? '')))(
-    'gives the default of %s',
-    (_bound, setting = '', standard = '') => {
-      const [, name = ''] = /^`(\w+)`/.exec(setting) ?? []
-      const { standard: written }: Setting<unknown> = SETTINGS[name as SettingName]
-      if (standard.startsWith('see')) return
-      expect(amountOf(standard)).toBe(amountOf(written ?? ''))
-    },
-  )
-
-  /** 4 MB and 4194304 are the same, and so are 60 s and 60s. */
-  function amountOf(text: string): string {
-    const [, digits = '', unit = ''] = /^([\d,]+) ?(\w*)$/.exec(text) ?? []
-    const size = { KB: 1024, MB: 1024 * 1024 }[unit]
-    const amount = Number(digits.replaceAll(',', ''))
-    return size === undefined ? `${amount}${unit}` : `${amount * size}`
-  }
+  expect(limits.length).toBeGreaterThan(10)
+  expect(limits.filter((code) => !text.includes(`\`${code}\``))).toEqual([])
 })

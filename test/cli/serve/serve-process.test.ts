@@ -237,7 +237,7 @@ describe('does not start', PATIENCE, () => {
     expect([ready.status, await codeOf(ready)]).toEqual([503, 'STORE_LOST'])
     expect(String(await cut)).toContain('terminated')
     expect(await streamOf(url, 'open')).toContain('STORE_LOST')
-    expect(stderr()).toContain('The store directory is gone or replaced')
+    expect(stderr()).toContain('The store directory was removed or replaced')
     const { code, said } = await fail(['--port', '0'], cwd)
     expect(code).toBe(1)
     expect(said).toContain(`used by process ${child.pid}`)

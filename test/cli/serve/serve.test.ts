@@ -133,7 +133,7 @@ describe('shutdown', PATIENCE, () => {
     const [farewell] = errors().trimEnd().split('\n')
     expect(JSON.parse(farewell ?? '')).toMatchObject({
       level: 'info',
-      message: 'shutting down: waiting up to 300ms for a turn; a second signal ends at once',
+      message: 'shutting down: waiting up to 300ms for a turn; a second signal exits immediately',
     })
     expect(await stream).toContain('SERVER_SHUTDOWN')
   })

@@ -24,7 +24,7 @@ function parse(tools: unknown, env: Record<string, string> = {}) {
 const URL = 'https://weather.example/v1'
 
 describe('an entry of tools', () => {
-  test('with http is a tool of its own, with the values of variables in its headers', () => {
+  test('with http is one tool, with the values of variables in its headers', () => {
     const headers = { authorization: 'Bearer ${WEATHER_TOKEN}', 'accept-language': 'en' }
     const entry = {
       name: 'weather',
@@ -110,7 +110,7 @@ describe('an entry of tools', () => {
     ],
     [
       [{ name: 'w', mcp: { comand: 'x' } }],
-      `tools.0.mcp.command of ${CONFIG_FILE}: must be a non-empty text`,
+      `tools.0.mcp.command of ${CONFIG_FILE}: must be a non-empty string`,
     ],
     [
       [{ name: 'w', http: { url: 'ftp://x' } }],
@@ -138,7 +138,7 @@ describe('an entry of tools', () => {
     ],
     [
       [{ name: 'w', http: { ...http, timeoutMs: 0 } }],
-      `tools.0.http.timeoutMs of ${CONFIG_FILE}: must be a whole number from 1`,
+      `tools.0.http.timeoutMs of ${CONFIG_FILE}: must be an integer from 1`,
     ],
     [
       [
@@ -185,7 +185,7 @@ describe('a module', () => {
     await expect(fail?.execute({}, {} as never)).rejects.toThrow(new Error('[redacted]'))
   })
 
-  test('V8 keeps what its tools say about approval, unless the configuration says otherwise', async () => {
+  test('V8 keeps needsApproval of its tools, unless the configuration overrides it', async () => {
     const code = `export default [
       { name: 'a', parameters: {}, needsApproval: true, execute: () => '' },
       { name: 'b', parameters: {}, execute: () => '' },

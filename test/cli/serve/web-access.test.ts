@@ -41,7 +41,7 @@ describe('a list setting', () => {
     expect(accessOf(given).corsOrigins).toEqual(['https://a.example', 'http://b'])
   })
 
-  test('of the command line replaces those of other sources', () => {
+  test('of the command line replaces other sources', () => {
     const file = { allowedHosts: ['a.example'], corsOrigins: ['https://a.example'] }
     const env = { TURNSTREAM_ALLOWED_HOSTS: 'b.example' }
     const args = ['--allowed-hosts', 'c.example', '--cors-origins', '']

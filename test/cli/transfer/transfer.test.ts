@@ -40,7 +40,7 @@ async function addTurn(
   log: TurnLog,
   turnId: string,
   threadId: string,
-  { isOpen = false, ...more }: { isOpen?: boolean; replaces?: string } = {},
+  { isOpen = false, ...more }: { isOpen?: boolean; replaces?: string; contentMs?: number } = {},
 ) {
   const runId = `run-of-${turnId}`
   const request = `request of ${turnId}`
@@ -141,6 +141,19 @@ const counts = (imported: number, skipped: number, refused: number, complete = t
   `${JSON.stringify({ imported, skipped, refused, complete })}\n`
 
 describe('export and import', () => {
+  test('leave out turns whose content is deleted soon: a file would outlive it', async () => {
+    const directory = join(folderOfTest(), 'data')
+    await use(directory, async (log) => {
+      await addTurn(log, 'kept', 'one')
+      await addTurn(log, 'brief', 'one', { contentMs: 600_000 })
+    })
+    const { code, output } = await exportFrom(directory)
+    expect(code).toBe(0)
+    expect(output).toContain(marker('kept'))
+    expect(output).not.toContain('brief')
+    expect(output).toContain('"expired":1')
+  })
+
   test('copy everything into an empty store, and can be repeated', async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')

@@ -15,9 +15,10 @@ type Ending = 'closed' | 'broken' | 'late' | 'too long' | 'left open'
 export interface StreamRecording {
   /** A short description of the request. */
   readonly about: string
-  readonly asksUsage: boolean
+  readonly asksUsage?: boolean
   readonly status: number
   readonly contentType: string
+  readonly headers?: Headers
   readonly reads: readonly Read[]
   readonly ending: Ending
 }
@@ -25,12 +26,14 @@ export interface StreamRecording {
 export interface StreamCall extends Call {
   readonly about: string
   readonly limitMs: number
-  readonly asksUsage: boolean
-  /** Disconnects after the first bytes. */
-  readonly leaves?: boolean
+  readonly asksUsage?: boolean
+  /** Disconnects when this arrives. */
+  readonly leavesAt?: RegExp
+  /** The last thing that the server sends. `[DONE]` by default. */
+  readonly endsAt?: RegExp
 }
 
-/** How long a server may take to close a stream after `[DONE]`. */
+/** How long a server may take to close a stream after its end. */
 const CLOSE_LIMIT_MS = 1000
 
 const DONE_SEEN = /^data: ?\[DONE\]$/m
@@ -38,28 +41,30 @@ const TAIL_CHARS = 64
 
 /** Records a stream until the server or the limits end it. */
 export async function recordStream(call: StreamCall): Promise<StreamRecording | NoAnswer> {
-  const { about, asksUsage, leaves = false, limitMs, clock } = call
+  const { about, asksUsage = false, leavesAt, endsAt = DONE_SEEN, limitMs, clock } = call
   const startedAt = clock.now()
   const abort = new AbortController()
   const stopIn = (ms: number, why: Ending) => clock.after(ms, () => abort.abort(why))
   let cancelTimer = stopIn(limitMs, 'late')
   const decoder = new TextDecoder()
   const reads: Read[] = []
-  let head: Pick<StreamRecording, 'status' | 'contentType'> | undefined
+  let head: Pick<StreamRecording, 'status' | 'contentType' | 'headers'> | undefined
   let ending: Ending = 'closed'
   let size = 0
   let tail = ''
   try {
     const response = await send(call, abort.signal)
-    head = { status: response.status, contentType: response.headers.get('content-type') ?? '' }
+    const { status, headers } = response
+    head = { status, headers, contentType: headers.get('content-type') ?? '' }
     for await (const bytes of response.body ?? []) {
       reads.push({ atMs: clock.now() - startedAt, bytes })
       size += bytes.length
       if (size > MAX_BYTES) ending = 'too long'
-      if (leaves || size > MAX_BYTES) break
+      if (size > MAX_BYTES) break
       const text = tail + decoder.decode(bytes, { stream: true })
       tail = text.slice(-TAIL_CHARS)
-      if (!DONE_SEEN.test(text)) continue
+      if (leavesAt?.test(text)) break
+      if (!endsAt.test(text)) continue
       cancelTimer()
       cancelTimer = stopIn(CLOSE_LIMIT_MS, 'left open')
     }
@@ -83,10 +88,15 @@ export interface Chunk {
   readonly atMs: number
 }
 
-/** A recording as a client would read it. */
-export interface DecodedStream extends StreamRecording {
-  /** Chunks before `[DONE]`. */
+/** A recording as a client of Chat Completions would read it. */
+export interface DecodedStream extends Omit<SseRecording, 'events'> {
   readonly chunks: readonly Chunk[]
+}
+
+/** The events of a recording, whatever they mean. */
+export interface SseRecording extends StreamRecording {
+  /** The JSON objects before `[DONE]`. */
+  readonly events: readonly NamedEvent[]
   readonly hasDone: boolean
   /** Data after `[DONE]`. */
   readonly rest: readonly string[]
@@ -98,7 +108,14 @@ export interface DecodedStream extends StreamRecording {
   readonly isCut: boolean
 }
 
-export function decodeStream(recording: StreamRecording): DecodedStream {
+interface NamedEvent {
+  /** Empty without a name. */
+  readonly name: string
+  readonly json: Readonly<Record<string, unknown>>
+  readonly atMs: number
+}
+
+export function decodeEvents(recording: StreamRecording): SseRecording {
   const { reads } = recording
   const decoder = new SseDecoder({ flushOnEnd: true })
   const complete = reads.flatMap(({ atMs, bytes }) => timed(decoder.feed(bytes), atMs))
@@ -110,8 +127,8 @@ export function decodeStream(recording: StreamRecording): DecodedStream {
   const parsed = before.map((event) => ({ ...event, json: parseJsonObject(event.data) }))
   return {
     ...recording,
-    chunks: parsed.flatMap(({ json, atMs }) =>
-      json === undefined ? [] : [{ json, atMs, choices: recordsIn(json['choices']) }],
+    events: parsed.flatMap(({ event, json, atMs }) =>
+      json === undefined ? [] : [{ name: event, json, atMs }],
     ),
     hasDone,
     rest: hasDone ? events.slice(end + 1).map(({ data }) => data) : [],
@@ -119,6 +136,16 @@ export function decodeStream(recording: StreamRecording): DecodedStream {
     names: events.map(({ event }) => event).filter((name) => name !== ''),
     isCut: cut.length > 0,
   }
+}
+
+export function decodeStream(recording: StreamRecording): DecodedStream {
+  const { events, ...rest } = decodeEvents(recording)
+  const chunks = events.map(({ json, atMs }) => ({
+    json,
+    atMs,
+    choices: recordsIn(json['choices']),
+  }))
+  return { ...rest, chunks }
 }
 
 function timed(events: readonly SseEvent[], atMs: number) {

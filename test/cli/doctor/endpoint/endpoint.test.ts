@@ -99,7 +99,7 @@ describe('a correct server', PATIENCE, () => {
   })
 
   test.each([
-    [{}, 'it asks for a key (status 401)'],
+    [{}, 'it requires a key (status 401)'],
     [{ TURNSTREAM_KEY: 'another' }, 'it refuses the key (status 401)'],
   ])('that rejects the key of %j names the variable to set', async (env, found) => {
     const models = (response: ServerResponse) => void response.writeHead(401).end('{}')
@@ -132,6 +132,28 @@ describe('reports a server', PATIENCE, () => {
         fix: expect.stringContaining('curl -v http://127.0.0.1:1/v1/models'),
       },
     ])
+  })
+
+  test.each(['chat', 'responses', 'messages'])('of %s that answers nothing, once', async (api) => {
+    let requests = 0
+    const { url } = await fakeEndpoint({
+      request: (_, response) => {
+        requests += 1
+        response.destroy()
+        return true
+      },
+    })
+    const args = ['--endpoint', url, '--api', api, '--model', 'model-a']
+    const { code, report } = await bothReports({ args, env: { ...ENV, ANTHROPIC_API_KEY: KEY } })
+    expect(code).toBe(1)
+    expect(report.checks.at(-1)).toEqual({
+      name: 'answer',
+      verdict: 'fail',
+      found: expect.stringContaining('no answer: '),
+      fix: expect.stringContaining('Check that model-a answers'),
+    })
+    // One for each of the two reports.
+    expect(requests).toBe(2)
   })
 
   test('that lists no models when none was given', async () => {

@@ -12,7 +12,7 @@ export const PLANTED_ANSWERS: readonly Planted[] = [
     }),
     check: 'usage unasked',
     expected: /no usage without/,
-    came: /prompt_tokens.*asked for a tool call/,
+    came: /prompt_tokens.*requested a tool call/,
   },
   {
     fault: 'usage in the finish chunk',

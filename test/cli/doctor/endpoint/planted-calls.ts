@@ -34,7 +34,7 @@ export const PLANTED_CALLS: readonly Planted[] = [
       fragment['index'] = 0
     }),
     check: 'parallel calls',
-    expected: /an index of its own/,
+    expected: /a distinct index/,
     came: /the indices 0, 0/,
   },
   {
@@ -55,7 +55,7 @@ export const PLANTED_CALLS: readonly Planted[] = [
       return isLast ? undefined : each
     }),
     check: 'tool arguments',
-    expected: /a JSON object together/,
+    expected: /add up to a JSON object/,
     came: /\{"city":/,
   },
   {

@@ -166,7 +166,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     }),
     check: 'stream close',
     expected: /the end of the response/,
-    came: /stayed open \(asked for a text with usage\)/,
+    came: /stayed open \(requested a text with usage\)/,
   },
   {
     fault: 'another content type',

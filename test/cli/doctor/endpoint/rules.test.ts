@@ -5,10 +5,6 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
-  decodeStream,
-  type StreamRecording,
-} from '../../../../src/cli/doctor/endpoint/recording.ts'
-import {
   callsOf,
   measurements,
   parallelFault,
@@ -17,7 +13,11 @@ import {
   TOOL_RULES,
   textFault,
   usageFault,
-} from '../../../../src/cli/doctor/endpoint/rules.ts'
+} from '../../../../src/cli/doctor/endpoint/chat-rules.ts'
+import {
+  decodeStream,
+  type StreamRecording,
+} from '../../../../src/cli/doctor/endpoint/recording.ts'
 import { caseCount } from '../../../case-count.ts'
 import { root } from '../../../repository/sources.ts'
 

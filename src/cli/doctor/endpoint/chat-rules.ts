@@ -1,7 +1,22 @@
 import { isRecord, parseJsonObject } from '../../../protocol/json.ts'
-import type { Answer } from '../../http.ts'
-import { clip } from '../../text.ts'
-import { type Check, ok, skipped } from '../check.ts'
+import type { Check } from '../check.ts'
+import {
+  brokenText,
+  expecting,
+  type Fault,
+  type Field,
+  type Finding,
+  fieldFault,
+  isCount,
+  isWord,
+  type Json,
+  measure,
+  type NamedRule,
+  type PlainAnswer,
+  type Rule,
+  shown,
+  typeFault,
+} from './fault.ts'
 import {
   type Chunk,
   type DecodedStream,
@@ -10,27 +25,6 @@ import {
   recordsIn,
   textsOf,
 } from './recording.ts'
-
-/** Where a server differs from what clients expect. */
-export interface Fault {
-  readonly expected: string
-  readonly came: string
-}
-
-const MAX_SHOWN = 160
-
-/** Formats any value as one short line. */
-export function shown(value: unknown): string {
-  if (value === undefined) return 'nothing'
-  return clip(typeof value === 'string' ? value : JSON.stringify(value), MAX_SHOWN)
-}
-
-export function faultCheck(name: string, fault: Fault | undefined, fine: string): Check {
-  if (fault === undefined) return { name, verdict: 'ok', found: fine }
-  return { name, verdict: 'fail', found: fault.came, expected: fault.expected }
-}
-
-type PlainAnswer = Pick<Answer, 'status' | 'body'>
 
 export function modelsFault({ status, body }: PlainAnswer): Fault | undefined {
   const expected = '{"object":"list","data":[{"id":"…","object":"model"}]}'
@@ -48,23 +42,13 @@ export function modelsOf(body: string): string[] | undefined {
   return ids.every((id) => typeof id === 'string') ? ids : undefined
 }
 
-type Json = Record<string, unknown>
-type Test = (value: unknown) => boolean
-
-const isWord: Test = (value) => typeof value === 'string' && value !== ''
-
-const isCount: Test = (value) => Number.isSafeInteger(value) && Number(value) >= 0
-
 function isUsage(usage: unknown): boolean {
   if (!isRecord(usage)) return false
   const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = usage
   return [prompt, completion, total].every(isCount)
 }
 
-/** Each field of a response: path, value, expected type, and whether it matches. */
-function fieldsOf(
-  json: Json,
-): readonly [path: string, value: unknown, takes: string, suits: Test][] {
+function fieldsOf(json: Json): readonly Field[] {
   const { id, object, created, model, choices, usage } = json
   const list: readonly unknown[] = Array.isArray(choices) ? choices : []
   const { index, message, finish_reason: finish } = isRecord(list[0]) ? list[0] : {}
@@ -88,10 +72,7 @@ export function answerFault({ status, body }: PlainAnswer): Fault | undefined {
   if (status !== 200) return { expected: 'status 200', came: `status ${status}: ${shown(body)}` }
   const json = parseJsonObject(body)
   if (json === undefined) return { expected: 'a JSON object', came: shown(body) }
-  const missed = fieldsOf(json).find(([, value, , suits]) => !suits(value))
-  if (missed === undefined) return undefined
-  const [path, value, takes] = missed
-  return { expected: `${path}: ${takes}`, came: `${path}: ${shown(value)}` }
+  return fieldFault(fieldsOf(json))
 }
 
 /** Checks an error response: its status and its error object. */
@@ -101,38 +82,18 @@ export function refusalFault(
 ): Fault | undefined {
   const expected = `status ${statuses.join(' or ')} with {"error":{"message":"…"}}`
   const error = parseJsonObject(body)?.['error']
-  const says = isRecord(error) && typeof error['message'] === 'string' && error['message'] !== ''
-  if (statuses.includes(status) && says) return undefined
+  const hasMessage =
+    isRecord(error) && typeof error['message'] === 'string' && error['message'] !== ''
+  if (statuses.includes(status) && hasMessage) return undefined
   return { expected, came: `status ${status}: ${shown(body)}` }
 }
 
-/** Returns the fault of a stream, if any. */
-export type StreamRule = (stream: DecodedStream) => Fault | undefined
-
-/** `fine` is the text of a passed check. */
-type NamedRule = readonly [name: string, fine: string, rule: StreamRule]
-
-/** What was received in place of what was expected. */
-type Finding = string | undefined
-
-function expecting(expected: string, find: (stream: DecodedStream) => Finding): StreamRule {
-  return (stream) => {
-    const came = find(stream)
-    return came === undefined ? undefined : { expected, came }
-  }
-}
+type StreamRule = Rule<DecodedStream>
 
 /** Rules for every stream. */
-export const STREAM_RULES: readonly NamedRule[] = [
-  [
-    'stream type',
-    'text/event-stream',
-    expecting('content-type: text/event-stream', ({ contentType }) => {
-      const isSse = /^text\/event-stream(;|$)/i.test(contentType.trim())
-      return isSse ? undefined : shown(contentType || undefined)
-    }),
-  ],
-  ['stream framing', 'whole events without names, each a JSON object', framingFault],
+export const STREAM_RULES: readonly NamedRule<DecodedStream>[] = [
+  ['stream type', 'text/event-stream', typeFault],
+  ['stream framing', 'complete events without names, each a JSON object', framingFault],
   ['stream utf-8', 'no split characters', expecting('complete UTF-8 characters', findCutText)],
   [
     'stream errors',
@@ -151,9 +112,9 @@ export const STREAM_RULES: readonly NamedRule[] = [
       return other && `object: ${shown(other.json['object'])}`
     }),
   ],
-  ['stream id', 'one for all chunks', constant('id', isWord)],
-  ['stream created', 'one for all chunks', constant('created', isCount)],
-  ['stream model', 'one for all chunks', constant('model', isWord)],
+  ['stream id', 'the same in all chunks', constant('id', isWord)],
+  ['stream created', 'the same in all chunks', constant('created', isCount)],
+  ['stream model', 'the same in all chunks', constant('model', isWord)],
   [
     'stream choices',
     'a list in every chunk',
@@ -209,18 +170,8 @@ function framingFault({ unreadable, names, isCut }: DecodedStream): Fault | unde
   return { expected: 'a blank line after every event', came: 'a last event without one' }
 }
 
-const REPLACEMENT = '\uFFFD'
-
 function findCutText(stream: DecodedStream): Finding {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  try {
-    for (const { bytes } of stream.reads) decoder.decode(bytes, { stream: true })
-    decoder.decode()
-  } catch {
-    return 'invalid UTF-8'
-  }
-  const broken = textsOf(stream).find((text) => text.includes(REPLACEMENT))
-  return broken === undefined ? undefined : `${shown(broken)} in a delta`
+  return brokenText(stream.reads, textsOf(stream))
 }
 
 function errorIn({ chunks }: DecodedStream): unknown {
@@ -367,7 +318,7 @@ function functionIn(fragment: Fragment | undefined): Record<string, unknown> {
   return isRecord(of) ? of : {}
 }
 
-export const TOOL_RULES: readonly NamedRule[] = [
+export const TOOL_RULES: readonly NamedRule<DecodedStream>[] = [
   [
     'tool call',
     'id and name first',
@@ -377,7 +328,7 @@ export const TOOL_RULES: readonly NamedRule[] = [
   [
     'tool arguments',
     'a JSON object',
-    expecting('fragments that are a JSON object together', findArguments),
+    expecting('fragments that add up to a JSON object', findArguments),
   ],
   [
     'tool finish',
@@ -422,40 +373,21 @@ function findArguments(stream: DecodedStream): Finding {
 }
 
 /** Parallel calls need distinct indexes; clients merge fragments with the same index. */
-export const parallelFault = expecting('an index of its own for each call', (stream) => {
-  const indices = callsOf(stream).map(({ index }) => index)
-  // Another rule reports a missing index.
-  const known = indices.filter((index) => index !== undefined)
-  return new Set(known).size === known.length ? undefined : `the indices ${indices.join(', ')}`
-})
+export const parallelFault = expecting<DecodedStream>(
+  'a distinct index for each call',
+  (stream) => {
+    const indices = callsOf(stream).map(({ index }) => index)
+    // Another rule reports a missing index.
+    const known = indices.filter((index) => index !== undefined)
+    return new Set(known).size === known.length ? undefined : `the indices ${indices.join(', ')}`
+  },
+)
 
-/** Fewer chunks may arrive together by chance. */
-const MANY_CHUNKS = 8
-
-/** Measures time to first token and speed, and whether chunks are buffered on the way. */
 export function measurements({ chunks, reads }: DecodedStream): Check[] {
   const times = chunks.filter(hasText).map(({ atMs }) => atMs)
-  const [first] = times
-  const ms = (times.at(-1) ?? 0) - (first ?? 0)
   const usage = chunks.map(({ json }) => json['usage']).findLast(isRecord)
   const tokens = usage?.['completion_tokens']
-  const count = reads.length === 1 ? 'one read' : `${reads.length} reads`
-  const isHeld = reads.length <= 1 && chunks.length >= MANY_CHUNKS
-  const advice = isHeld ? ': the server or a proxy may be buffering' : ''
-  return [
-    first === undefined
-      ? skipped('first token', 'none')
-      : ok('first token', `after ${Math.round(first)} ms`),
-    typeof tokens === 'number'
-      ? ok('speed', speed(tokens, ms))
-      : skipped('speed', 'no token count'),
-    ok('pace', `${chunks.length} chunks in ${count}${advice}`),
-  ]
-}
-
-function speed(tokens: number, ms: number): string {
-  if (ms === 0) return `${tokens} tokens at once`
-  return `${((tokens / ms) * 1000).toFixed(1)} tokens per second`
+  return measure({ times, tokens, reads: reads.length, events: chunks.length, unit: 'chunks' })
 }
 
 function hasText(chunk: Chunk): boolean {
