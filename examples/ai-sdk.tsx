@@ -1,5 +1,5 @@
-// A ChatTransport for the AI SDK's useChat (https://ai-sdk.dev). The chat id is the thread id. Answers stream, go on after a
-// reload and over lost connections, and stop on the gateway; tools may run in the page.
+// A ChatTransport for the AI SDK's useChat (https://ai-sdk.dev). The chat id is the thread id. Answers stream,
+// continue after reloads and lost connections, and stop on the gateway; tools may run in the page.
 import { useChat } from '@ai-sdk/react'
 import {
   type ChatTransport,
@@ -8,14 +8,15 @@ import {
   type UIMessage,
   type UIMessageChunk,
 } from 'ai'
-import type { FormEvent } from 'react'
-import type { ItemSnapshot, ToolCall } from 'turnstream'
+import type { SyntheticEvent } from 'react'
 import {
   type Client,
   ClientError,
   type ClientOptions,
   createClient,
+  type ItemSnapshot,
   type ToolAnswer,
+  type ToolCall,
   type Turn,
   type TurnSettings,
   type TurnView,
@@ -39,7 +40,7 @@ export class TurnstreamTransport implements ChatTransport<UIMessage> {
     this.#client = createClient(options)
   }
 
-  /** Loads the messages of a chat for `useChat({ messages })`: those of the newest 20 turns. */
+  /** Loads the messages of a chat for `useChat({ messages })`, from the newest 20 turns. */
   async loadMessages(chatId: string): Promise<UIMessage[]> {
     const messages: UIMessage[] = []
     for (const { turnId, items } of await loadTurns(this.#options, chatId)) {
@@ -58,7 +59,7 @@ export class TurnstreamTransport implements ChatTransport<UIMessage> {
 
   async sendMessages({ chatId, messages, abortSignal }: SendOptions) {
     const last = messages.at(-1)
-    // The message goes on after the answers to its tool calls, which it already shows.
+    // The message continues after the answers to its tool calls, which it already shows.
     const answers = last?.role === 'assistant' ? answersOf(last) : []
     const turn =
       answers.length > 0
@@ -104,12 +105,12 @@ export class TurnstreamTransport implements ChatTransport<UIMessage> {
   }
 
   #stop(turnId: string): void {
-    // It may have ended meanwhile.
+    // It may have ended in the meantime.
     this.#client.cancel(turnId).catch(() => {})
   }
 }
 
-/** Loads the newest turns of a thread, with a client of its own, whose view is complete as soon as it is live. */
+/** Loads the newest turns of a thread with a new client, whose view is complete as soon as it is live. */
 async function loadTurns(options: ClientOptions, threadId: string): Promise<readonly TurnView[]> {
   try {
     for await (const { turns, connection } of createClient(options).thread(threadId)) {
@@ -259,12 +260,12 @@ const FINISH_REASONS: Partial<Record<string, FinishReason>> = {
   tool_calls: 'tool-calls',
 }
 
-/** A plain chat. `messages` are those of `transport.loadMessages(id)`. */
+/** A plain chat. Pass the result of `transport.loadMessages(id)` as `messages`. */
 export function Chat({ id, messages: loaded, transport }: ChatProps) {
   const chat = useChat({ id, transport, messages: loaded, resume: true })
   const { messages, sendMessage, status, stop, error } = chat
 
-  function send(event: FormEvent<HTMLFormElement>) {
+  function send(event: SyntheticEvent<HTMLFormElement>) {
     event.preventDefault()
     void sendMessage({ text: String(new FormData(event.currentTarget).get('prompt')) })
     event.currentTarget.reset()

@@ -1,5 +1,6 @@
 // A runtime for assistant-ui (https://www.assistant-ui.com): its components show a thread of the gateway. Messages
-// stream, go on after a reload, and can be stopped, edited and regenerated; tools run in the page or wait for approval.
+// stream, continue after a reload, and can be stopped, edited and regenerated; tools run in the page or wait for
+// approval.
 import {
   type AppendMessage,
   AssistantRuntimeProvider,
@@ -12,11 +13,10 @@ import {
   useExternalStoreRuntime,
 } from '@assistant-ui/react'
 import { useMemo, useRef } from 'react'
-import type { ItemSnapshot } from 'turnstream'
-import type { Client, ToolAnswer, TurnSettings, TurnView } from 'turnstream/client'
+import type { Client, ItemSnapshot, ToolAnswer, TurnSettings, TurnView } from 'turnstream/client'
 import { useSubmit, useThread } from 'turnstream/react'
 
-/** A prompt, or a turn for what the model made of it. Both keep their identity until they change. */
+/** A prompt, or a turn for its answer. Both keep their identity until they change. */
 type Message = ItemSnapshot | TurnView
 
 export function useTurnstreamRuntime(client: Client, threadId: string, settings?: TurnSettings) {

@@ -1,7 +1,6 @@
-// A chat that goes on after a reload, a lost connection or a restart of the gateway. docs/client.md#react runs it.
-import { type FormEvent, memo } from 'react'
-import type { ItemSnapshot } from 'turnstream'
-import { createClient } from 'turnstream/client'
+// A chat that continues after a reload, a lost connection or a restart of the gateway. docs/client.md#react runs it.
+import { memo, type SyntheticEvent } from 'react'
+import { createClient, type ItemSnapshot } from 'turnstream/client'
 import { useSubmit, useThread } from 'turnstream/react'
 
 const client = createClient({ baseUrl: 'http://127.0.0.1:4010' })
@@ -9,7 +8,7 @@ const client = createClient({ baseUrl: 'http://127.0.0.1:4010' })
 const threadId: string = (localStorage['threadId'] ??= crypto.randomUUID())
 
 const Item = memo(({ item }: { item: ItemSnapshot }) => (
-  <p className={item.type}>
+  <p className={item.type} style={{ whiteSpace: 'pre-wrap' }}>
     {item.type === 'tool_call' ? `${item.toolName} ${item.status}` : item.content}
   </p>
 ))
@@ -20,7 +19,7 @@ export default function App() {
   const running = turns.findLast(({ status }) => status === 'running')
   const stop = () => running && client.cancel(running.turnId)
 
-  function send(event: FormEvent<HTMLFormElement>) {
+  function send(event: SyntheticEvent<HTMLFormElement>) {
     event.preventDefault()
     submit(String(new FormData(event.currentTarget).get('prompt')))
     event.currentTarget.reset()

@@ -1,7 +1,6 @@
 import type { Clock } from '../async/clock.ts'
-import type { ClientError } from './errors.ts'
 import type { Context, Share } from './live.ts'
-import { currentClock, currentPage, type Page } from './page.ts'
+import { createPage, currentClock, type Page } from './page.ts'
 import { path } from './paths.ts'
 import { createRequests, type OnAuth, type Token } from './requests.ts'
 import {
@@ -14,41 +13,63 @@ import {
   type TurnSettings,
   toInput,
 } from './submit.ts'
-import { createThread, type OpenThread, type Thread } from './thread.ts'
+import { createThread, type Thread } from './thread.ts'
 import { createTurn, type Turn } from './turn.ts'
 
 export interface ClientOptions {
-  /** Of the gateway, such as `https://gateway.example.com`. Default: that of the page. */
+  /** URL of the gateway, such as `https://gateway.example.com`. Default: the origin of the page. */
   readonly baseUrl?: string
   /** An API key, or a function that returns one and is called for every request. */
   readonly token?: Token | undefined
-  /** Called when a request is refused with 401 or 403, also while reconnecting; returns the token to try once more with. */
+  /** Called when a request is refused with 401 or 403, also while reconnecting. Returns the token for one more try. */
   readonly onAuth?: OnAuth | undefined
   /** Shows tool calls while the model still writes their arguments, as `toolArgumentsText`. Default false. */
   readonly streamArguments?: boolean
   /** Uses one connection for all pages of the browser: `shareConnections()` of `turnstream/client/share`. */
   readonly share?: Share
+  /** Sends all requests. Default: the global `fetch`. */
   readonly fetch?: typeof fetch
+  /** The time, for tests. */
   readonly clock?: Clock
-  /** From 0 to 1, for jitter. Default `Math.random`. */
+  /** Returns a number from 0 to 1, for jitter. Default `Math.random`. */
   readonly random?: () => number
-  /** What is known of the page. Default: the browser's. */
+  /** The page, for tests. Default: the browser's. */
   readonly page?: Page
 }
 
 export interface Client {
-  /** Returns the turn with this id. Callers with the same id share a connection. */
+  /**
+   * Returns the turn with this id. Callers with the same id share a connection.
+   *
+   * @example
+   * const { turn } = await client.turn(turnId).done()
+   */
   readonly turn: (turnId: string) => Turn
-  /** Returns the thread with this id. Callers with the same id share a connection. */
+  /**
+   * Returns the thread with this id. Callers with the same id share a connection.
+   *
+   * @example
+   * const thread = client.thread(threadId)
+   * const unsubscribe = thread.subscribe(() => render(thread.getSnapshot().turns))
+   */
   readonly thread: (threadId: string) => Thread
   /** Lists threads, the most recently changed first. */
   readonly threads: (page?: { limit?: number; cursor?: string }) => Promise<ThreadList>
   /**
    * Submits a turn and returns it at once, with the messages of the user in it and in its thread. The request is sent
-   * again until the gateway answers: its ids make that safe. `turn.accepted()` says what the answer is.
+   * again until the gateway answers: its ids make that safe. `turn.accepted()` settles with the answer.
+   *
+   * @example
+   * const turn = client.submit({ prompt: 'Hello', threadId })
+   * await turn.done()
    */
   readonly submit: (request: SubmitRequest) => Turn
-  /** Answers tool calls of the last turn, which starts the next one. */
+  /**
+   * Answers tool calls of the last turn, which starts the next one.
+   *
+   * @example
+   * client.answer(threadId, [{ callId, output: { celsius: 21 } }])
+   */
   readonly answer: (
     threadId: string,
     answers: readonly ToolAnswer[],
@@ -56,7 +77,12 @@ export interface Client {
   ) => Turn
   /** Stops a turn, wherever it runs. What was written stays. Leaving the page does not stop it. */
   readonly cancel: (turnId: string, reason?: string) => Promise<void>
-  /** Allows or declines a tool call that waits for approval. The first answer counts. */
+  /**
+   * Allows or declines a tool call that waits for approval. The first answer counts.
+   *
+   * @example
+   * await client.approve(turnId, approvalId, { approved: false, reason: 'Too expensive' })
+   */
   readonly approve: (turnId: string, approvalId: string, answer: ApprovalAnswer) => Promise<void>
   /** Deletes a thread and its turns. One that does not exist is deleted already. */
   readonly delete: (threadId: string) => Promise<void>
@@ -70,27 +96,26 @@ export interface Client {
  * const turn = client.submit({ prompt: 'Hello' })
  * for await (const { turn: view } of turn) console.log(view?.items.at(-1)?.content)
  */
-export function createClient(options: ClientOptions = {}): Client {
-  const context = createContext(options)
-  const { send, deliver } = context
-  const turns = weakValues<Turn>()
-  const threads = weakValues<OpenThread>()
-  /** How to stop submits that are not answered yet, by turn. Until then turn and thread are not collected. */
-  const unsent = new Map<string, { cancel: () => void; turn: Turn; thread: OpenThread }>()
-
-  const post = (to: string, body: object, onCancel?: (cancel: () => void) => void) =>
-    deliver(to, { method: 'POST', body }, onCancel)
-
-  const openThread = (threadId: string) =>
-    threads.get(threadId) ?? threads.set(threadId, createThread(context, threadId))
+export const createClient = (options: ClientOptions = {}): Client => {
+  const { baseUrl = '', streamArguments } = options
+  const config = {
+    clock: currentClock,
+    page: createPage(),
+    ...options,
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    query: `/stream?${streamArguments ? 'arguments=stream' : ''}`,
+  }
+  const requests = createRequests(config)
+  const { send, deliver } = requests
+  const context: Context = { ...config, ...requests }
+  const turns = weakValues((turnId) => createTurn(context, turnId))
+  const threads = weakValues((threadId) => createThread(context, threadId))
+  /** How to abandon submits that are not answered yet, by turn. */
+  const unsent = new Map<string, () => void>()
 
   const client: Client = {
-    turn(turnId) {
-      const known = turns.get(turnId) ?? unsent.get(turnId)?.turn
-      return known ?? turns.set(turnId, createTurn(context, turnId))
-    },
-
-    thread: openThread,
+    turn: turns.get,
+    thread: threads.get,
 
     async threads(page = {}) {
       const query = new URLSearchParams(page as Record<string, string>)
@@ -101,14 +126,13 @@ export function createClient(options: ClientOptions = {}): Client {
       const { turnId = newId(), threadId = newId() } = request
       const body = { ...request, turnId, threadId }
       const optimistic = optimisticTurn(body)
-      const thread = openThread(threadId)
-      let stop: (() => void) | undefined
-      const accepted = post('/api/v2/submit', body, (cancel) => {
-        stop = cancel
-      }).finally(() => unsent.delete(turnId))
+      const accepted = deliver('POST', '/api/v2/submit', body, (abandon) =>
+        unsent.set(turnId, abandon),
+      )
       const turn = turns.set(turnId, createTurn(context, turnId, optimistic, accepted))
-      unsent.set(turnId, { cancel: () => stop?.(), turn, thread })
-      thread.add(optimistic, accepted)
+      // Keeps the turn from being collected until then.
+      const answered = accepted.finally(() => unsent.delete(turn.turnId))
+      threads.get(threadId).add(optimistic, answered)
       return turn
     },
 
@@ -116,60 +140,34 @@ export function createClient(options: ClientOptions = {}): Client {
       return client.submit({ ...settings, threadId, input: answers.map(toInput) })
     },
 
-    async cancel(turnId, reason) {
-      const sending = unsent.get(turnId)
-      sending?.cancel()
-      try {
-        await post(path`/api/v2/runs/${turnId}/cancel`, { reason })
-      } catch (error) {
+    cancel(turnId, reason) {
+      const abandon = unsent.get(turnId)
+      abandon?.()
+      return deliver('POST', path`/api/v2/runs/${turnId}/cancel`, { reason }).catch((error) => {
         // It may not have reached the gateway.
-        if (!sending) throw error
-      }
+        if (!abandon) throw error
+      })
     },
 
-    async approve(turnId, approvalId, answer) {
-      try {
-        await post(path`/api/v2/runs/${turnId}/approvals/${approvalId}`, answer)
-      } catch (error) {
-        // Sent again after a lost response, it may be the answer that counts.
-        const { status, reason } = (error as ClientError).approval ?? {}
-        const isSame =
-          status === (answer.approved ? 'approved' : 'declined') && reason === answer.reason
-        if (!isSame) throw error
-      }
-    },
+    approve: (turnId, approvalId, answer) =>
+      deliver('POST', path`/api/v2/runs/${turnId}/approvals/${approvalId}`, answer),
 
-    async delete(threadId) {
-      try {
-        await deliver(path`/api/v2/threads/${threadId}`, { method: 'DELETE' })
-      } catch (error) {
-        if ((error as ClientError).status !== 404) throw error
-      }
+    delete(threadId) {
+      return deliver('DELETE', path`/api/v2/threads/${threadId}`).catch((error) => {
+        if (error.status !== 404) throw error
+      })
     },
   }
   return client
 }
 
-function createContext({ baseUrl = '', streamArguments, ...rest }: ClientOptions): Context {
-  const options = {
-    clock: currentClock,
-    page: currentPage,
-    ...rest,
-    baseUrl: baseUrl.replace(/\/+$/, ''),
-  }
-  const query = `/stream?${streamArguments ? 'arguments=stream' : ''}`
-  return { ...options, ...createRequests(options), query }
-}
-
-/** Values by key, as long as somebody else holds them. */
-function weakValues<T extends object>() {
+/** Values by key, created on demand. Each stays while it is referenced elsewhere. */
+const weakValues = <T extends object>(create: (key: string) => T) => {
   const references = new Map<string, WeakRef<T>>()
-  return {
-    get: (key: string) => references.get(key)?.deref(),
-    set(key: string, value: T) {
-      for (const [each, reference] of references) if (!reference.deref()) references.delete(each)
-      references.set(key, new WeakRef(value))
-      return value
-    },
+  const set = (key: string, value: T) => {
+    for (const [each, reference] of references) if (!reference.deref()) references.delete(each)
+    references.set(key, new WeakRef(value))
+    return value
   }
+  return { set, get: (key: string) => references.get(key)?.deref() ?? set(key, create(key)) }
 }

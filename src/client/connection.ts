@@ -1,84 +1,89 @@
 import { ClientError } from './errors.ts'
 
-/** Of a stream, from the first request to its end. */
+/** The phase of a connection, from the first request to the end. */
 export type Phase = 'idle' | 'connecting' | 'live' | 'waiting' | 'ended' | 'failed'
 
-/** Everything that decides what a stream does next. Times are on the clock of `transition`. */
+/** Everything that decides what a connection does next. Times are in ms, on the clock of `transition`. */
 export interface Connection {
   readonly phase: Phase
-  /** Stands for the request that is, or should be, open. Another object replaces it. */
-  readonly request?: object | undefined
-  /** Connections lost in a row. One that lived for 5 s starts over. */
-  readonly failures: number
-  /** When it went live. Of one that was lost: until when the server asks to wait. */
+  /** Aborts the request in flight. A new controller stands for a new request. */
+  readonly request?: AbortController | undefined
+  /** The longest delay after the next loss. A connection that lived for 5 s starts over. */
+  readonly delayMs: number
+  /** When it went live or, after a loss, until when the server asks to wait. */
   readonly since: number
-  /** Announced by the server: it sends something at least this often. */
+  /** The server sends something at least this often: an assumption, until it announces its own interval. */
   readonly pingMs: number
-  /** When to connect again, or after so much silence the request is lost. Infinity when nothing is awaited. */
+  /** When to connect again or, with a request in flight, when silence counts as a loss. Infinity for never. */
   readonly dueAt: number
-  /** Since when there is no connection. */
-  readonly lostAt?: number | undefined
+  /** When to show that there is no connection. Most cuts heal sooner. */
+  readonly overdueAt: number
   readonly hasOpened: boolean
   readonly cause?: ClientError | undefined
 }
 
-/** What comes with a happening. */
+export type Happening =
+  | 'open' // a listener subscribes
+  | 'close' // the last listener unsubscribes
+  | 'opened' // the stream begins
+  | 'heard' // bytes arrive
+  | 'lost' // the connection breaks, or the server asks to retry later
+  | 'refused' // the server refuses, and would again
+  | 'gone' // the turn or thread does not exist, or no longer
+  | 'over' // everything has arrived
+  | 'tick' // the timer of `nextTickAt` fires
+  | 'wake' // the page is visible again, or the network is back
+
+/** The data of a happening. */
 export interface Fact {
-  /** Of `lost`, `refused` and `gone`. */
+  /** With `lost`, `refused` and `gone`. */
   readonly cause?: ClientError | undefined
-  /** Of `opened`, if the server announced it. */
+  /** With `opened` and `heard`, if another interval holds from now on. */
   readonly pingMs?: number | undefined
 }
 
-export type Happening =
-  | 'open' // somebody wants the stream
-  | 'close' // nobody does any more
-  | 'opened' // the server sends the stream
-  | 'heard' // bytes arrived
-  | 'lost' // the connection broke, or the server asks to try later
-  | 'refused' // the server refused, and would again
-  | 'gone' // what was streamed does not exist, or no longer
-  | 'over' // everything arrived
-  | 'tick' // the time of `nextTickAt` has come
-  | 'wake' // the page is visible again, or the network is back
-
-export interface Moment {
+export interface Moment extends Fact {
   readonly now: number
   /** From 0 to 1, for jitter. */
   readonly random: number
   readonly isHidden: boolean
 }
 
-/** Of back-off, and of heartbeats until the server announces its own. */
+/** The longest back-off, and the longest heartbeat interval to assume before the server announces its own. */
 export const LONG_MS = 15_000
-/** Most cuts heal sooner. */
-const OVERDUE_AFTER_MS = 3000
 
 export const IDLE: Connection = {
   phase: 'idle',
-  failures: 0,
+  delayMs: 250,
   since: 0,
   pingMs: LONG_MS,
   dueAt: Infinity,
+  overdueAt: Infinity,
   hasOpened: false,
 }
 
 const close = ({ hasOpened }: Connection) => ({ ...IDLE, hasOpened })
 
-const hear = (at: Connection, { now }: Moment) => ({ ...at, dueAt: now + 2 * at.pingMs })
+const hear = (at: Connection, { now, pingMs = at.pingMs }: Moment) => ({
+  ...at,
+  pingMs,
+  dueAt: now + 2 * pingMs,
+})
 
-const connect = (at: Connection, moment: Moment) =>
-  hear({ ...at, phase: 'connecting', request: {} }, moment)
+/**
+ * Waits 5 s for the first response, because a browser may reuse a socket that died unnoticed, and up to 30 s after
+ * losses, because the server may be slow.
+ */
+const connect = (at: Connection, moment: Moment) => {
+  const pingMs = Math.min(LONG_MS, 10 * at.delayMs)
+  return hear({ ...at, phase: 'connecting', request: new AbortController(), pingMs }, moment)
+}
 
-const reopen = (_at: Connection, moment: Moment) => connect(IDLE, moment)
-
-const lose = (at: Connection, { now, random }: Moment, { cause }: Fact): Connection => {
-  const baseDelayMs = 250
+const lose = (at: Connection, { now, random, cause }: Moment): Connection => {
   // One that lived this long was good: the next one starts without delay.
   const goodAfterMs = 5000
   const wasGood = at.phase === 'live' && now - at.since >= goodAfterMs
-  const failures = wasGood ? 0 : at.failures
-  const delay = random * Math.min(LONG_MS, baseDelayMs * 2 ** failures)
+  const { delayMs } = wasGood ? IDLE : at
   const since = now + (cause?.retryAfterMs ?? 0)
   return {
     ...at,
@@ -86,23 +91,26 @@ const lose = (at: Connection, { now, random }: Moment, { cause }: Fact): Connect
     request: undefined,
     since,
     cause,
-    failures: failures + 1,
-    dueAt: Math.max(now + delay, since),
-    lostAt: at.lostAt ?? now,
+    delayMs: Math.min(LONG_MS, 2 * delayMs),
+    dueAt: Math.max(now + random * delayMs, since),
+    overdueAt: Math.min(at.overdueAt, now + 3000),
   }
 }
 
+const fallSilent = (at: Connection, moment: Moment) =>
+  lose(at, { ...moment, cause: new ClientError('Timed out') })
+
 const settle =
   (phase?: Phase) =>
-  (at: Connection, _moment: Moment, { cause }: Fact): Connection => {
+  (at: Connection, { cause }: Moment): Connection => {
     return { ...IDLE, phase: phase ?? (at.hasOpened ? 'ended' : 'failed'), cause }
   }
 
-/** As long as the server asks to wait, nothing helps. */
+/** Connects, unless the server asked to wait longer. */
 const retry = (at: Connection, moment: Moment) =>
   moment.now >= at.since ? connect(at, moment) : at
 
-type Step = (at: Connection, moment: Moment, fact: Fact) => Connection
+type Step = (at: Connection, moment: Moment) => Connection
 type Row = Partial<Record<Happening, Step>>
 
 const ACTIVE: Row = {
@@ -113,12 +121,9 @@ const ACTIVE: Row = {
   gone: settle(),
   over: settle('ended'),
   // Timers of hidden pages are late, and would end healthy streams.
-  tick: (at, moment) =>
-    !moment.isHidden && moment.now >= at.dueAt
-      ? lose(at, moment, { cause: new ClientError('Silence') })
-      : at,
+  tick: (at, moment) => (!moment.isHidden && moment.now >= at.dueAt ? fallSilent(at, moment) : at),
   wake: (at, moment) =>
-    moment.now > at.dueAt - at.pingMs ? connect(lose(at, moment, at), moment) : at,
+    moment.now > at.dueAt - at.pingMs ? connect(fallSilent(at, moment), moment) : at,
 }
 
 /** What each happening does in each phase: nothing, if it is not listed. docs/client.md has the same table. */
@@ -126,19 +131,10 @@ const TABLE: Record<Phase, Row> = {
   idle: { open: connect },
   connecting: {
     ...ACTIVE,
-    opened: (at, moment, { pingMs = at.pingMs }) =>
-      hear(
-        {
-          ...at,
-          phase: 'live',
-          since: moment.now,
-          pingMs,
-          hasOpened: true,
-          lostAt: undefined,
-          cause: undefined,
-        },
-        moment,
-      ),
+    opened: (at, moment) => {
+      const live = { phase: 'live', since: moment.now, hasOpened: true } as const
+      return hear({ ...at, ...live, overdueAt: Infinity, cause: undefined }, moment)
+    },
   },
   live: ACTIVE,
   waiting: {
@@ -149,20 +145,18 @@ const TABLE: Record<Phase, Row> = {
     tick: (at, moment) => (moment.now >= at.dueAt ? connect(at, moment) : at),
   },
   // What was deleted may exist again.
-  ended: { open: (at, moment) => (at.cause ? reopen(at, moment) : at) },
-  failed: { open: reopen },
+  ended: { open: (at, moment) => (at.cause ? connect(at, moment) : at) },
+  failed: { open: connect },
 }
 
 /** Returns the state after a happening; the same object when it changes nothing. */
-export const transition = (at: Connection, happening: Happening, moment: Moment, fact: Fact = {}) =>
-  TABLE[at.phase][happening]?.(at, moment, fact) ?? at
+export const transition = (at: Connection, happening: Happening, moment: Moment) =>
+  TABLE[at.phase][happening]?.(at, moment) ?? at
 
 /** When `tick` is due; Infinity for never. */
-export function nextTickAt(at: Connection, { now, isHidden }: Moment): number {
-  const { lostAt = Number.NaN } = at
-  const next = isHidden && at.request ? Infinity : at.dueAt
-  const overdueAt = lostAt + OVERDUE_AFTER_MS
-  return overdueAt > now ? Math.min(next, overdueAt) : next
+export const nextTickAt = ({ request, dueAt, overdueAt }: Connection, moment: Moment): number => {
+  const next = moment.isHidden && request ? Infinity : dueAt
+  return overdueAt > moment.now ? Math.min(next, overdueAt) : next
 }
 
 /** What to show of a connection. */
@@ -178,9 +172,9 @@ export interface ConnectionState {
 
 export const IDLE_STATE: ConnectionState = { status: 'idle' }
 
-export function describeConnection(at: Connection, now: number): ConnectionState {
-  const { phase, hasOpened, cause, lostAt = now } = at
+export const describeConnection = (at: Connection, now: number): ConnectionState => {
+  const { phase, cause } = at
   if (phase !== 'connecting' && phase !== 'waiting') return { status: phase, cause }
-  if (!hasOpened) return { status: 'connecting', cause }
-  return now - lostAt < OVERDUE_AFTER_MS ? { status: 'live' } : { status: 'reconnecting', cause }
+  if (at.hasOpened && now < at.overdueAt) return { status: 'live' }
+  return { status: at.hasOpened ? 'reconnecting' : 'connecting', cause }
 }

@@ -1,8 +1,9 @@
 import type { AppendFrame } from '../protocol/append-frame.ts'
 import { APPEND_EVENT, RESYNC_EVENT } from '../protocol/names.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
+import { ClientError } from './errors.ts'
 import type { Frame } from './sse.ts'
-import { append, apply, EMPTY_VIEW, hasTurn, type View } from './view.ts'
+import { append, apply, EMPTY_VIEW, findTurn, type View } from './view.ts'
 
 /** The cursor before the first record. */
 export const START = '0-0'
@@ -20,37 +21,39 @@ export interface Feed {
   restarts: number
 }
 
-export function createFeed(view: View = EMPTY_VIEW): Feed {
-  return { view, cursor: START, restarts: 0 }
-}
+export const createFeed = (view: View = EMPTY_VIEW): Feed => ({ view, cursor: START, restarts: 0 })
 
-/** Reads everything again. */
-export function restart(feed: Feed): void {
+/** Starts over: the next connection reads everything again. Throws as if this one were lost. */
+export const restart = (feed: Feed): never => {
   feed.view = EMPTY_VIEW
   feed.cursor = START
   feed.isHeld = true
   feed.restarts += 1
+  throw new ClientError('Out of sync')
 }
 
-/** Takes a frame. False when it does not continue what was received: then restart. */
-export function take(feed: Feed, { event, data, id }: Frame): boolean {
-  if (!data) return true
+/** Takes a frame, or restarts when it does not continue what was received. */
+export const take = (feed: Feed, { event, data, id }: Frame): void => {
+  if (!data) return
+  let view: View | undefined
   try {
-    const view = viewAfter(feed, event, JSON.parse(data))
-    if (!view) return false
-    feed.view = view
+    view = viewAfter(feed, event, JSON.parse(data))
   } catch {
-    return false // Not JSON, or not of the shape that its name promises.
+    // Not JSON, or not of the shape that its name promises.
   }
+  feed.view = view ?? restart(feed)
   if (id !== feed.cursor) feed.isHeld = false
   feed.cursor = id
-  return true
 }
 
 /** What a frame says, by its name. */
 type Data = AppendFrame & StreamOutput & { readonly reason?: string; readonly replaces?: string }
 
-function viewAfter({ view, cursor }: Feed, event: string, data: Data): View | undefined {
+const viewAfter = (
+  { view, cursor }: Feed,
+  event: string | undefined,
+  data: Data,
+): View | undefined => {
   if (event === APPEND_EVENT) return append(view, data)
   // Nothing follows in a turn that has expired. The other turns of its thread do.
   if (event === RESYNC_EVENT) {
@@ -58,8 +61,8 @@ function viewAfter({ view, cursor }: Feed, event: string, data: Data): View | un
   }
   // V14: which turns are left when the replaced one was never seen, only the gateway knows.
   const { turnId, replaces } = data
-  const isKnown = !replaces || !view.turns[0] || hasTurn(view, turnId) || hasTurn(view, replaces)
+  const isKnown = !replaces || !view.turns[0] || findTurn(view, turnId) || findTurn(view, replaces)
   if (!isKnown) return undefined
   // Other events are of a later version.
-  return event === '' ? apply(view, data) : view
+  return event ? view : apply(view, data)
 }

@@ -25,56 +25,48 @@ export type Report = (happening: Happening, fact?: Fact) => void
 export type Attempt = (signal: AbortSignal, report: Report) => Promise<void>
 
 /**
- * Makes requests, timers and listeners match the state of a connection. Decides nothing: `transition` does. `onChange` gets
- * what to show when it is not the same any more. Returns how to dispatch happenings.
+ * Makes requests, timers and listeners match the state of a connection. Decides nothing: `transition` does. `onChange` is
+ * called when there is something else to show. Returns a function that dispatches happenings.
  */
-export function createLink(
+export const createLink = (
   { clock, page, random = Math.random }: LinkDeps,
   attempt: Attempt,
   onChange: (state: ConnectionState) => void,
-): Report {
+): Report => {
   const elapsed = elapsedTime(clock)
   let at = IDLE
   let state = IDLE_STATE
-  let request: object | undefined
-  let abort: AbortController | undefined
   let cancelTimer: (() => void) | undefined
   let stopListening: (() => void) | undefined
 
   const dispatch: Report = (happening, fact) => {
     const now = elapsed()
-    const moment = { now, random: random(), isHidden: page.isHidden() }
-    at = transition(at, happening, moment, fact)
+    const moment = { ...fact, now, random: random(), isHidden: page.isHidden() }
+    const { request } = at
+    at = transition(at, happening, moment)
+    // Bytes only postpone a tick, which looks at the time itself.
+    if (happening === 'heard') return
 
     if (at.request !== request) {
-      abort?.abort()
-      request = at.request
-      if (request) start(request)
+      request?.abort()
+      if (at.request) start(at.request.signal)
     }
 
-    if (at.dueAt < Infinity) stopListening ??= page.onWake(() => dispatch('wake'))
-    else {
-      stopListening?.()
-      stopListening = undefined
-    }
-
-    // Bytes only postpone a tick, which looks at the time itself.
-    if (happening !== 'heard') {
-      cancelTimer?.()
-      const wait = nextTickAt(at, moment) - now
-      cancelTimer = wait < Infinity ? clock.after(wait, () => dispatch('tick')) : undefined
-    }
+    stopListening?.()
+    stopListening = at.dueAt < Infinity ? page.onWake(() => dispatch('wake')) : undefined
+    cancelTimer?.()
+    const wait = nextTickAt(at, moment) - now
+    cancelTimer = wait < Infinity ? clock.after(wait, () => dispatch('tick')) : undefined
 
     const next = describeConnection(at, now)
     if (next.status !== state.status || next.cause !== state.cause) onChange((state = next))
   }
 
-  function start(own: object): void {
+  const start = (signal: AbortSignal): void => {
     const report: Report = (happening, fact) => {
-      if (request === own) dispatch(happening, fact)
+      if (!signal.aborted) dispatch(happening, fact)
     }
-    abort = new AbortController()
-    attempt(abort.signal, report).then(
+    attempt(signal, report).then(
       () => report('over'),
       (error: unknown) => {
         // Browsers name the loss of a connection in many ways: whatever we did not cause is one.
@@ -91,7 +83,7 @@ export function createLink(
 }
 
 /** What the HTTP status of an error means for a connection. */
-function meaningOf(status: number): Happening {
+const meaningOf = (status: number): Happening => {
   if (status >= 500 || [0, 408, 429].includes(status)) return 'lost'
   return [404, 410].includes(status) ? 'gone' : 'refused'
 }

@@ -1,3 +1,13 @@
+/**
+ * The path of an answer through this folder:
+ *
+ * 1. `link` keeps a request open, as the table of `connection` decides, with `requests` for tokens.
+ * 2. `stream` reads its body, and `sse` splits it into frames. With `share`, frames may come from another page.
+ * 3. `feed` takes each frame: it moves the cursor and applies the frame to the `view`.
+ * 4. `live` publishes the view and the connection, once per frame of the page.
+ *
+ * `turn` and `thread` say what is read and what a state looks like. `client` creates and shares them.
+ */
 import { type ConnectionState, IDLE_STATE } from './connection.ts'
 import { type Attempt, createLink, type Report } from './link.ts'
 import type { Requests, RequestsOptions } from './requests.ts'
@@ -5,15 +15,15 @@ import { type OnFrames, readStream, type Source } from './stream.ts'
 import type { View } from './view.ts'
 
 /**
- * Something of the gateway that is followed while somebody wants it: as a store (`subscribe` and `getSnapshot`), as an
- * async iterable of states, or as a promise of its end (`done`). Lost connections are resumed.
+ * A turn or thread that is followed while it is used: as a store (`subscribe` and `getSnapshot`), as an async iterable
+ * of states, or as a promise of its end (`done`). Lost connections are resumed.
  */
 export interface Live<State> {
   /** Returns the current state: the same object until listeners are called. */
   readonly getSnapshot: () => State
   /**
    * Calls `listener` after changes, at most once per frame of the page. The connection is open while there are
-   * listeners. Returns how to unsubscribe.
+   * listeners. Returns a function that unsubscribes.
    */
   readonly subscribe: (listener: () => void) => () => void
   /** Yields each state, or the newest if several came meanwhile, until the end. Throws ClientError if it fails. */
@@ -24,7 +34,7 @@ export interface Live<State> {
   readonly reconnect: () => void
 }
 
-/** What everything of a client has in common. */
+/** What the turns and threads of a client share. */
 export interface Context extends Omit<RequestsOptions, 'token'>, Requests {
   readonly share?: Share
   /** The end of the path of a stream, with the first parameter. */
@@ -34,7 +44,7 @@ export interface Context extends Omit<RequestsOptions, 'token'>, Requests {
 /** A stream as `turnstream/client/share` sees it. */
 export interface SharedStream extends Source {
   readonly context: Context
-  /** Publishes what was taken. */
+  /** Publishes what the feed has taken. */
   readonly changed: () => void
   /** Reads the stream itself. */
   readonly connect: (signal: AbortSignal, report: Report, onFrames?: OnFrames) => Promise<void>
@@ -48,38 +58,38 @@ export interface LiveSource<State> extends Source {
 }
 
 /** Follows a source. `publish` is for what else changes its feed. */
-export function createLive<State extends { readonly connection: ConnectionState }>(
+export const createLive = <State extends { readonly connection: ConnectionState }>(
   context: Context,
   source: LiveSource<State>,
-): Live<State> & { readonly publish: () => void } {
+): Live<State> & { readonly publish: () => void } => {
   const { feed, toState } = source
-  const { page, share, send } = context
-  const listeners = new Set<() => void>()
-  let cancelFrame: (() => void) | undefined
+  const { page, share } = context
+  let listeners: readonly (() => void)[] = []
+  let isFrameDue = false
 
-  /** Of the connection as it is now. What listeners know may be older. */
+  /** The connection as it is now. What listeners know may be older. */
   let current = IDLE_STATE
   let { view } = feed
   let state = toState(view, current)
 
   const publish = () => {
-    cancelFrame?.()
-    cancelFrame = undefined
+    isFrameDue = false
     const next = feed.isHeld ? view : feed.view
     if (next === view && current === state.connection) return
     view = next
     state = toState(view, current)
-    for (const listener of Array.from(listeners)) listener()
+    for (const listener of listeners) listener()
   }
 
   /** Publishes with the next frame, or at once at the end and on a hidden page, which draws none. */
   const changed = (): void => {
-    if (isSettled(current) || page.isHidden()) publish()
-    else cancelFrame ??= page.nextFrame(publish)
+    if (isSettled(current) || page.isHidden()) return publish()
+    if (!isFrameDue) page.nextFrame(publish)
+    isFrameDue = true
   }
 
   const connect: SharedStream['connect'] = (signal, report, onFrames) =>
-    readStream(send, source, signal, report, (frames) => {
+    readStream(context, source, signal, report, (frames) => {
       changed()
       onFrames?.(frames)
     })
@@ -95,13 +105,13 @@ export function createLive<State extends { readonly connection: ConnectionState 
     subscribe(listener) {
       // A function may be subscribed twice.
       const call = () => listener()
-      listeners.add(call)
+      listeners = [...listeners, call]
       dispatch('open')
       return () => {
-        listeners.delete(call)
+        listeners = listeners.filter((each) => each !== call)
         // Frameworks unsubscribe and subscribe again in one go.
         queueMicrotask(() => {
-          if (listeners.size) return
+          if (listeners[0]) return
           dispatch('close')
           publish()
         })
@@ -109,7 +119,7 @@ export function createLive<State extends { readonly connection: ConnectionState 
     },
 
     async *[Symbol.asyncIterator]() {
-      yield* statesOf(live, () => isSettled(current) && !cancelFrame)
+      yield* statesOf(live, () => isSettled(current))
       const { status, cause } = current
       if (cause && (source.isOver || status === 'failed')) throw cause
     },
@@ -120,7 +130,7 @@ export function createLive<State extends { readonly connection: ConnectionState 
     },
 
     reconnect() {
-      if (listeners.size) dispatch('open')
+      if (listeners[0]) dispatch('open')
     },
 
     publish,
@@ -128,21 +138,22 @@ export function createLive<State extends { readonly connection: ConnectionState 
   return live
 }
 
-const isSettled = ({ status }: ConnectionState) => ['ended', 'failed'].includes(status)
+const isSettled = ({ status }: ConnectionState) => status === 'ended' || status === 'failed'
 
 /** Yields each state of a store, or the newest if several came meanwhile. */
-async function* statesOf<State>(live: Live<State>, isLast: () => boolean): AsyncGenerator<State> {
+async function* statesOf<State>(
+  { subscribe, getSnapshot }: Live<State>,
+  isLast: () => boolean,
+): AsyncGenerator<State> {
   let wake: (() => void) | undefined
   let shown: State | undefined
-  const unsubscribe = live.subscribe(() => wake?.())
+  const unsubscribe = subscribe(() => wake?.())
   try {
     for (;;) {
-      if (shown !== live.getSnapshot()) {
-        shown = live.getSnapshot()
-        yield shown
-      } else if (isLast()) {
-        return
-      } else {
+      const state = getSnapshot()
+      if (state !== shown) yield (shown = state)
+      else if (isLast()) return
+      else {
         await new Promise<void>((resolve) => {
           wake = resolve
         })

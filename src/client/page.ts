@@ -1,12 +1,12 @@
 import type { Clock } from '../async/clock.ts'
 
-/** What a client needs to know of the page that it runs in. */
+/** The page that a client runs in. */
 export interface Page {
   readonly isHidden: () => boolean
-  /** Calls when the page is shown again or the network is back. Returns how to stop. */
+  /** Calls `listener` when the page is shown again or the network is back. Returns a function that stops it. */
   readonly onWake: (listener: () => void) => () => void
-  /** Runs a task before the next frame is drawn, or soon where none is. Returns how to cancel. */
-  readonly nextFrame: (task: () => void) => () => void
+  /** Runs a task before the next frame is drawn, or soon where none is. Tasks of one frame run in one go. */
+  readonly nextFrame: (task: () => void) => void
 }
 
 /** Frozen pages may get only one of these, and `pagehide` none. */
@@ -14,28 +14,34 @@ const WAKE_EVENTS = ['visibilitychange', 'pageshow', 'online']
 
 const isHidden = () => globalThis.document?.hidden ?? false
 
-/** The page of a browser. On servers nothing is hidden, and nothing is drawn. */
-export const currentPage: Page = {
-  isHidden,
+/** Returns the page of a browser. On servers nothing is hidden, and nothing is drawn. */
+export const createPage = (): Page => {
+  let frame: Promise<unknown> | undefined
 
-  onWake(listener) {
-    const stop = new AbortController()
-    const wake = () => {
-      if (!isHidden()) listener()
-    }
-    // Node has no global events.
-    for (const type of WAKE_EVENTS) globalThis.addEventListener?.(type, wake, stop)
-    return () => stop.abort()
-  },
+  return {
+    isHidden,
 
-  nextFrame(task) {
-    if (globalThis.document) {
-      const frame = requestAnimationFrame(task)
-      return () => cancelAnimationFrame(frame)
-    }
-    queueMicrotask(task)
-    return () => {}
-  },
+    onWake(listener) {
+      const stop = new AbortController()
+      const wake = () => {
+        if (!isHidden()) listener()
+      }
+      // Node has no global events.
+      for (const type of WAKE_EVENTS) globalThis.addEventListener?.(type, wake, stop)
+      return () => stop.abort()
+    },
+
+    nextFrame(task) {
+      // All tasks run with one frame: React then renders a component once, even if several of them change it.
+      frame ??= new Promise<unknown>((resolve) => {
+        if (globalThis.document) requestAnimationFrame(resolve)
+        else resolve(undefined)
+      }).finally(() => {
+        frame = undefined
+      })
+      void frame.then(task)
+    },
+  }
 }
 
 /** As much of a clock as a client needs: it measures no time in which the machine does not sleep. */

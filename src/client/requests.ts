@@ -1,5 +1,6 @@
+import { LONG_MS } from './connection.ts'
 import { ClientError } from './errors.ts'
-import { createLink, type LinkDeps } from './link.ts'
+import { type Attempt, createLink, type LinkDeps } from './link.ts'
 
 /** A key, or a function that is called for every request; undefined sends none. */
 export type Token = string | (() => string | undefined | Promise<string | undefined>)
@@ -14,10 +15,12 @@ export interface RequestsOptions extends LinkDeps {
   readonly fetch?: typeof fetch
 }
 
+type Method = 'GET' | 'POST' | 'DELETE'
+
 interface RequestInit {
-  readonly method?: 'GET' | 'POST' | 'DELETE'
-  /** Sent as JSON. */
-  readonly body?: object
+  readonly method?: Method
+  /** JSON. */
+  readonly body?: string | null
   readonly signal?: AbortSignal | null
 }
 
@@ -27,64 +30,69 @@ export interface Requests {
   /** Sends a request once. Throws ClientError unless the response is 2xx. */
   readonly send: (path: string, init?: RequestInit) => Promise<Response>
   /**
-   * Sends an idempotent request until it is answered, over lost connections. `onCancel` gets how to stop, which rejects
-   * with ABORTED.
+   * Sends an idempotent request until it is answered, over lost connections. `onStart` gets a function that abandons it:
+   * then it rejects with `ABORTED`.
    */
   readonly deliver: (
+    method: Method,
     path: string,
-    init: RequestInit,
-    onCancel?: (cancel: () => void) => void,
+    body?: object,
+    onStart?: (abandon: () => void) => void,
   ) => Promise<void>
 }
 
-export function createRequests(options: RequestsOptions): Requests {
+export const createRequests = (options: RequestsOptions): Requests => {
   const { baseUrl, token, onAuth, fetch = globalThis.fetch, clock } = options
   let fresh: string | undefined
   let refreshing: Promise<void> | undefined
 
   const currentToken = async () => (typeof token === 'function' ? token() : (fresh ?? token))
 
-  async function refresh(error: ClientError): Promise<void> {
+  const refresh = async (error: ClientError): Promise<void> => {
     fresh = (await onAuth?.(error)) ?? fresh
   }
 
-  async function send(path: string, init: RequestInit = {}, retried?: string): Promise<Response> {
-    const { body } = init
-    const sent = retried ?? (await currentToken())
-    const response = await fetch(baseUrl + path, {
-      ...init,
-      headers: {
-        ...(sent && { authorization: `Bearer ${sent}` }),
-        ...(body && { 'content-type': 'application/json' }),
-      },
-      body: JSON.stringify(body),
-    })
-    if (response.ok) return response
-    const error = await toError(response, clock.now())
-    if (!retried && [401, 403].includes(error.status)) {
-      if (!fresh || fresh === sent) {
+  const send = async (path: string, init: RequestInit = {}): Promise<Response> => {
+    let sent = await currentToken()
+    let isLast = false
+    for (;;) {
+      const response = await fetch(baseUrl + path, {
+        ...init,
+        headers: {
+          ...(sent && { authorization: `Bearer ${sent}` }),
+          ...(init.body && { 'content-type': 'application/json' }),
+        },
+      })
+      if (response.ok) return response
+      const error = await toError(response, clock.now())
+      if (isLast || ![401, 403].includes(error.status)) throw error
+      isLast = !fresh || fresh === sent
+      if (isLast) {
         // Requests that are refused at the same time share one call of `onAuth`.
         refreshing ??= refresh(error).finally(() => {
           refreshing = undefined
         })
         await refreshing
       }
-      if (fresh && fresh !== sent) return send(path, init, fresh)
+      if (!fresh || fresh === sent) throw error
+      sent = fresh
     }
-    throw error
   }
 
-  const deliver: Requests['deliver'] = (path, init, onCancel) =>
+  const deliver: Requests['deliver'] = (method, path, body, onStart) =>
     new Promise((resolve, reject) => {
-      const attempt = async (signal: AbortSignal) => {
-        await (await send(path, { ...init, signal })).text()
+      const json = body ? JSON.stringify(body) : null
+      const attempt: Attempt = async (signal, report) => {
+        // Uploads report no progress: allow for 8 bytes per ms.
+        report('heard', { pingMs: LONG_MS + (json?.length ?? 0) / 16 })
+        await (await send(path, { method, body: json, signal })).text()
         resolve()
       }
       const dispatch = createLink(options, attempt, ({ status, cause }) => {
         if (status === 'failed') reject(cause)
       })
       dispatch('open')
-      onCancel?.(() => {
+      onStart?.(() => {
         const cause = new ClientError('Cancelled', { code: 'ABORTED', status: 499 })
         dispatch('refused', { cause })
       })
@@ -93,7 +101,7 @@ export function createRequests(options: RequestsOptions): Requests {
   return { token: currentToken, send, deliver }
 }
 
-async function toError(response: Response, now: number): Promise<ClientError> {
+const toError = async (response: Response, now: number): Promise<ClientError> => {
   const { status } = response
   // Proxies send pages in place of our errors.
   const body = await response.json().catch(() => {})
@@ -102,7 +110,7 @@ async function toError(response: Response, now: number): Promise<ClientError> {
   const maxMs = 3_600_000
   // In seconds, or a date.
   const after = response.headers.get('retry-after') ?? ''
-  const wait = Number(after) * 1000 || Math.max(0, Date.parse(after) - now) || 0
-  const retryAfterMs = Math.min(wait, maxMs)
+  const wait = Number(after) * 1000 || Date.parse(after) - now || 0
+  const retryAfterMs = Math.min(Math.max(0, wait), maxMs)
   return new ClientError(code, { code, ...body?.error, status, retryAfterMs })
 }

@@ -5,7 +5,7 @@ import type { Report } from './link.ts'
 import type { Share, SharedStream } from './live.ts'
 import type { Frame } from './sse.ts'
 import type { OnFrames } from './stream.ts'
-import { apply, hasTurn, outputsOf } from './view.ts'
+import { apply, findTurn, outputsOf } from './view.ts'
 
 /** What is used of the browser's `navigator.locks`. */
 export interface Locks {
@@ -113,8 +113,12 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
         isJoined = true
       } else if (!frames) return
       else if (!isJoined || message.from !== feed.cursor) return post(ASK)
-      else if (!frames.every((frame) => take(feed, frame))) {
-        return reject(new ClientError('Out of step'))
+      else {
+        try {
+          for (const frame of frames) take(feed, frame)
+        } catch (error) {
+          return reject(error)
+        }
       }
       report('opened', { pingMs: message.pingMs })
       stream.changed()
@@ -128,7 +132,7 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
       } else if (role === 'leader') {
         // Nobody watches the connection of a hidden page. The page that asks gets the lock.
         if (clock.now() - heardAt >= 2 * pingMs) {
-          return report('lost', { cause: new ClientError('Silence') })
+          return report('lost', { cause: new ClientError('Timed out') })
         }
         const { view, cursor, older, isHeld } = feed
         // Without anything yet, at least it answers.
@@ -151,7 +155,7 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
 
 /** Replaces what a page has by what another one has, except for what is newer here. */
 function adopt(feed: Feed, { view, cursor, older, isHeld }: NonNullable<Message['state']>): void {
-  const known = feed.view.turns.filter(({ turnId }) => hasTurn(view, turnId))
+  const known = feed.view.turns.filter(({ turnId }) => findTurn(view, turnId))
   feed.view = known.flatMap(outputsOf).reduce(apply, view)
   feed.cursor = cursor
   feed.older = older
@@ -162,5 +166,5 @@ function adopt(feed: Feed, { view, cursor, older, isHeld }: NonNullable<Message[
 async function nameOf({ context, path }: SharedStream, key?: string): Promise<string> {
   const credential = new TextEncoder().encode(key ?? (await context.token()) ?? '')
   const hash = new Uint32Array(await crypto.subtle.digest('SHA-256', credential)).join('-')
-  return `turnstream/1 ${context.baseUrl}${path} ${hash}`
+  return `turnstream/1 ${context.baseUrl}${path}${context.query} ${hash}`
 }

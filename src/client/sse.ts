@@ -2,7 +2,7 @@ import { ClientError } from './errors.ts'
 
 /** The fields of a frame by name. The comment of a frame has no name. */
 export interface Frame {
-  readonly event: string
+  readonly event?: string
   readonly id: string
   readonly data?: string
   readonly ['']?: string
@@ -13,7 +13,7 @@ export interface Frame {
  * sends, with the line ends of any proxy: each field at most once per frame, with a colon. `SseDecoder` reads the streams
  * of others. Throws EVENT_TOO_LARGE.
  */
-export function createFrameReader(): (text: string) => Frame[] {
+export const createFrameReader = (): ((text: string) => Frame[]) => {
   let rest = ''
   let id = ''
 
@@ -27,7 +27,7 @@ export function createFrameReader(): (text: string) => Frame[] {
     }
     return blocks.map((block) => {
       // An id holds until the next one.
-      const fields: Frame & Record<string, string> = { event: '', id }
+      const fields: Frame & Record<string, string> = { id }
       const lines = block.matchAll(/^(\w*): ?([^\r\n]*)/gm)
       for (const [, name, value] of lines) fields[name as string] = value as string
       id = fields.id

@@ -81,6 +81,16 @@ export interface TurnSettings {
         readonly strict?: boolean
       }
   readonly parallelToolCalls?: boolean
+  readonly topK?: number
+  readonly seed?: number
+  readonly frequencyPenalty?: number
+  readonly presencePenalty?: number
+  readonly logitBias?: Readonly<Record<string, number>>
+  readonly verbosity?: 'low' | 'medium' | 'high'
+  readonly serviceTier?: string
+  readonly user?: string
+  readonly promptCacheKey?: string
+  readonly promptCache?: '5m' | '1h'
 }
 
 /** The body of a submit. Send either `prompt` or `input`. */
@@ -123,9 +133,9 @@ export interface ThreadList {
 }
 
 /** The turn as the gateway will send it, with its messages under the ids that they will have. */
-export function optimisticTurn(
+export const optimisticTurn = (
   request: SubmitRequest & { readonly turnId: string; readonly threadId: string },
-): TurnView {
+): TurnView => {
   const { turnId, threadId, prompt = '', input } = request
   const messages = input?.filter((each) => each.type === 'message') ?? [
     { type: 'message', origin: 'user', content: prompt } as const,
@@ -139,12 +149,10 @@ export function optimisticTurn(
   return { turnId, threadId, status: 'running', items }
 }
 
-export function toInput({ callId, output, success = true }: ToolAnswer): ToolOutputInput {
+export const toInput = ({ callId, output, success = true }: ToolAnswer): ToolOutputInput => {
   const text = typeof output === 'string' ? output : JSON.stringify(output)
   return { type: 'function_call_output', call_id: callId, output: text, success }
 }
 
 /** `randomUUID` is missing on pages without TLS. */
-export function newId(): string {
-  return crypto.getRandomValues(new Uint32Array(4)).join('-')
-}
+export const newId = (): string => crypto.getRandomValues(new Uint32Array(4)).join('-')

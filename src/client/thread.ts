@@ -5,7 +5,7 @@ import { createFeed, START } from './feed.ts'
 import { type Context, createLive, type Live } from './live.ts'
 import { path } from './paths.ts'
 import { readText } from './stream.ts'
-import { apply, EMPTY_VIEW, prepend, type TurnView, type View } from './view.ts'
+import { apply, EMPTY_VIEW, findTurn, prepend, putTurn, type TurnView, type View } from './view.ts'
 
 export interface ThreadState {
   /** Oldest first, from the oldest that was loaded, with those submitted here that the gateway has not sent yet. */
@@ -44,7 +44,7 @@ interface ThreadPage {
   readonly nextCursor?: string
 }
 
-export function createThread(context: Context, threadId: string): OpenThread {
+export const createThread = (context: Context, threadId: string): OpenThread => {
   const { send } = context
   const route = path`/xapi/threads/${threadId}`
   const newest = `${route}?first=newest`
@@ -53,7 +53,7 @@ export function createThread(context: Context, threadId: string): OpenThread {
 
   const live = createLive<ThreadState>(context, {
     feed,
-    path: route + context.query,
+    path: route,
     async prepare(signal, report) {
       if (feed.cursor !== START) return
       // Until then the thread may not exist.
@@ -65,13 +65,11 @@ export function createThread(context: Context, threadId: string): OpenThread {
       const page: ThreadPage = JSON.parse(json)
       const [last] = page.turns
       feed.view = viewOf(page)
-      feed.cursor = last ? `${last.turnId}/${last.offset}` : START
       feed.older = page.nextCursor
+      feed.cursor = last ? `${last.turnId}/${last.offset}` : START
       feed.isHeld = false
     },
-    toState({ turns }, connection) {
-      return { turns, hasOlder: !!feed.older, connection }
-    },
+    toState: ({ turns }, connection) => ({ turns, hasOlder: !!feed.older, connection }),
   })
 
   return Object.assign(live, {
@@ -79,7 +77,8 @@ export function createThread(context: Context, threadId: string): OpenThread {
     add(optimistic: TurnView, accepted: Promise<void>) {
       const { turnId } = optimistic
       submitted = Promise.allSettled([submitted, accepted])
-      feed.view = { turns: [...feed.view.turns, optimistic] }
+      // Submitted again, it may be stored already.
+      if (!findTurn(feed.view, turnId)?.started) feed.view = putTurn(feed.view, optimistic)
       live.publish()
       accepted.then(
         // The thread did not exist before.
@@ -104,12 +103,9 @@ export function createThread(context: Context, threadId: string): OpenThread {
   })
 }
 
-function viewOf({ turns }: ThreadPage): View {
-  return (
-    turns
-      .toReversed()
-      // A call may be listed as completed by a later turn.
-      .flatMap(({ turnId, outputs }) => outputs.map((output) => ({ ...output, turnId })))
-      .reduce(apply, EMPTY_VIEW)
-  )
-}
+const viewOf = ({ turns }: ThreadPage): View =>
+  turns
+    .toReversed()
+    // A call may be listed as completed by a later turn.
+    .flatMap(({ turnId, outputs }) => outputs.map((output) => ({ ...output, turnId })))
+    .reduce(apply, EMPTY_VIEW)

@@ -4,7 +4,7 @@ import type { Clock } from '../async/clock.ts'
  * Measures elapsed time by the time of day: monotonic clocks of browsers leave out the time in which the machine slept. A
  * time of day that is set back does not matter; one that is set forward counts as sleep, which costs one reconnect.
  */
-export function elapsedTime(clock: Clock): () => number {
+export const elapsedTime = (clock: Clock): (() => number) => {
   let last = 0
   let elapsed = 0
   return () => {

@@ -23,17 +23,17 @@ export interface Turn extends Live<TurnState> {
 }
 
 /** Creates a turn. One that is submitted here has its messages at once; `submitted` settles when the gateway has it. */
-export function createTurn(
+export const createTurn = (
   context: Context,
   turnId: string,
   optimistic?: TurnView,
   submitted?: Promise<void>,
-): Turn {
+): Turn => {
   const feed = createFeed(optimistic && { turns: [optimistic] })
   const accepted = async () => submitted
   const live = createLive<TurnState>(context, {
     feed,
-    path: path`/xapi/turns/${turnId}` + context.query,
+    path: path`/xapi/turns/${turnId}`,
     // A turn that is not stored yet would be unknown.
     prepare: accepted,
     isOver: () => !feed.isHeld && !!feed.view.turns[0]?.end,

@@ -25,6 +25,7 @@ export interface View {
   readonly turns: readonly TurnView[]
 }
 
+/** The view to start with. */
 export const EMPTY_VIEW: View = { turns: [] }
 
 /**
@@ -38,110 +39,108 @@ export const EMPTY_VIEW: View = { turns: [] }
  * let view = EMPTY_VIEW
  * source.onmessage = ({ data }) => render((view = apply(view, JSON.parse(data))))
  */
-export function apply(view: View, output: StreamOutput): View {
+export const apply = (view: View, output: StreamOutput): View => {
   const { turnId, threadId } = output
-  const at = indexOfTurn(view, turnId)
-  const turn = view.turns[at] ?? { turnId, threadId, status: 'running', items: [] }
-  if ('itemId' in output) return applyItem(view, at, turn, output)
+  const turn = findTurn(view, turnId) ?? { turnId, threadId, status: 'running', items: [] }
+  if ('itemId' in output) return applyItem(view, turn, output)
   if (output.type === 'turn_started') {
-    const next = turn.started ? view : putTurn(view, at, { ...turn, started: output })
+    const next = turn.started ? view : putTurn(view, { ...turn, started: output })
     return output.replaces ? dropReplaced(next, output.replaces, turnId) : next
   }
   const status = output.type === 'turn_error' ? 'error' : output.status
   // Without a status it is of a later version.
-  return turn.end || !status ? view : putTurn(view, at, { ...turn, status, end: output })
+  return turn.end || !status ? view : putTurn(view, { ...turn, status, end: output })
 }
 
 /**
  * Applies an append frame to a view. Returns undefined when the frame does not continue the item: then reconnect
  * without a cursor and start with an empty view.
+ *
+ * @example
+ * source.addEventListener('append', ({ data }) => {
+ *   const next = append(view, JSON.parse(data))
+ *   if (next) render((view = next))
+ *   else restart()
+ * })
  */
-export function append(view: View, frame: AppendFrame): View | undefined {
-  const at = indexOfHost(view, frame.itemId)
-  const turn = view.turns[at]
-  const item = turn?.items[indexOfItem(turn, frame.itemId)]
+export const append = (view: View, frame: AppendFrame): View | undefined => {
+  const turn = findHost(view, frame.itemId)
+  const item = turn && findItem(turn, frame.itemId)
   const grown = item && applyAppend(item, frame)
-  return turn && grown && putTurn(view, at, putItem(turn, grown))
+  return grown && putTurn(view, putItem(turn, grown))
 }
 
-/** Puts the turns of an earlier page before those of a view. */
-export function prepend(view: View, older: View): View {
+/** Puts the turns of an earlier page of a thread before those of a view. Tool calls that span both are merged. */
+export const prepend = (view: View, older: View): View => {
   let merged = older
   for (const turn of view.turns) {
     merged = outputsOf(turn).reduce(apply, merged)
-    const at = indexOfTurn(merged, turn.turnId)
+    const { length } = turn.items
     // Without merged calls the turn is the same: keep its identity.
-    if (merged.turns[at]?.items.length === turn.items.length) merged = putTurn(merged, at, turn)
+    if (findTurn(merged, turn.turnId)?.items.length === length) merged = putTurn(merged, turn)
   }
   return merged
 }
 
 /** Everything that is known of a turn. */
-export function outputsOf({ started, items, end }: TurnView): StreamOutput[] {
-  return [started, ...items, end].filter((output) => !!output)
-}
+export const outputsOf = ({ started, items, end }: TurnView): StreamOutput[] =>
+  [started, ...items, end].filter((output) => !!output)
 
-export function hasTurn(view: View, turnId: string): boolean {
-  return indexOfTurn(view, turnId) >= 0
-}
+export const findTurn = (view: View, turnId: string): TurnView | undefined =>
+  view.turns[indexOfTurn(view, turnId)]
 
-function indexOfTurn({ turns }: View, turnId: string): number {
-  return turns.findLastIndex((turn) => turn.turnId === turnId)
-}
+const indexOfTurn = ({ turns }: View, turnId: string): number =>
+  turns.findLastIndex((turn) => turn.turnId === turnId)
 
-function indexOfItem({ items }: TurnView, itemId: string): number {
-  return items.findLastIndex((item) => item.itemId === itemId)
-}
+const findItem = ({ items }: TurnView, itemId: string): ItemSnapshot | undefined =>
+  items.findLast((item) => item.itemId === itemId)
 
-/** Of the turn that has the item. */
-function indexOfHost({ turns }: View, itemId: string): number {
-  return turns.findLastIndex((turn) => indexOfItem(turn, itemId) >= 0)
-}
+/** Returns the turn that has the item. */
+const findHost = ({ turns }: View, itemId: string): TurnView | undefined =>
+  turns.findLast((turn) => findItem(turn, itemId))
 
-function put<T>(list: readonly T[], at: number, value: T): readonly T[] {
+/** Replaces the entry with the same id, or adds one. */
+const put = <T>(list: readonly T[], value: T, id: keyof T): readonly T[] => {
+  const at = list.findLastIndex((each) => each[id] === value[id])
   return at < 0 ? [...list, value] : list.with(at, value)
 }
 
-function putTurn(view: View, at: number, turn: TurnView): View {
-  return view.turns[at] === turn ? view : { turns: put(view.turns, at, turn) }
-}
+/** Replaces the turn with the same id, or adds one. */
+export const putTurn = (view: View, turn: TurnView): View =>
+  view.turns.includes(turn) ? view : { turns: put(view.turns, turn, 'turnId') }
 
-function putItem(turn: TurnView, item: ItemSnapshot): TurnView {
-  return { ...turn, items: put(turn.items, indexOfItem(turn, item.itemId), item) }
-}
+const putItem = (turn: TurnView, item: ItemSnapshot): TurnView => ({
+  ...turn,
+  items: put(turn.items, item, 'itemId'),
+})
 
 /** Removes a turn that another one replaces, and those between them. */
-function dropReplaced(view: View, replaced: string, by: string): View {
+const dropReplaced = (view: View, replaced: string, by: string): View => {
   const first = indexOfTurn(view, replaced)
   const last = indexOfTurn(view, by)
   return first < 0 || first >= last ? view : { turns: view.turns.toSpliced(first, last - first) }
 }
 
-function putNewer(turn: TurnView, item: ItemSnapshot): TurnView {
-  const known = turn.items[indexOfItem(turn, item.itemId)]
-  return known && !isNewer(item, known) ? turn : putItem(turn, item)
-}
-
-/** Applies an item in the turn that has it. A call may be in another turn than the one that completes it. */
-function applyItem(view: View, at: number, turn: TurnView, item: ItemSnapshot): View {
+/** Applies an item in the first turn that has it: a call may be completed by a later turn than the one that made it. */
+const applyItem = (view: View, turn: TurnView, item: ItemSnapshot): View => {
   const { itemId } = item
-  const hostAt = indexOfHost(view, itemId)
-  const host = view.turns[hostAt]
-  const known = host?.items[indexOfItem(host, itemId)]
-  if (item.type !== 'tool_call' || !known || hostAt === at)
-    return putTurn(view, at, putNewer(turn, item))
-  if (at < 0 || hostAt < at) {
-    const { turnId } = host
-    return putTurn(putTurn(view, hostAt, putNewer(host, { ...item, turnId })), at, turn)
+  const host = (item.type === 'tool_call' && findHost(view, itemId)) || turn
+  const known = findItem(host, itemId)
+  if (!known || host === turn) {
+    return known && !isNewer(item, known) ? view : putTurn(view, putItem(turn, item))
+  }
+  const first = view.turns.find((each) => each === host || each === turn)
+  if (first === host) {
+    return applyItem(putTurn(view, turn), host, { ...item, turnId: host.turnId })
   }
   // The output arrived before the call: the card moves to the turn that made the call.
   const items = host.items.filter((each) => each !== known)
-  const moved = putNewer(putItem(turn, item), { ...known, turnId: turn.turnId })
-  return putTurn(putTurn(view, hostAt, { ...host, items }), at, moved)
+  const rest = putTurn(view, { ...host, items })
+  return [item, { ...known, turnId: turn.turnId }].reduce(apply, rest)
 }
 
 /** Whether `item` is a later state than `known`. Text only grows until it is settled. */
-function isNewer(item: ItemSnapshot, known: ItemSnapshot): boolean {
+const isNewer = (item: ItemSnapshot, known: ItemSnapshot): boolean => {
   const progress = progressOf(item)
   if (progress > progressOf(known)) return true
   // Text cut by the token limit is complete twice, the second time with a reason.
@@ -153,7 +152,7 @@ function isNewer(item: ItemSnapshot, known: ItemSnapshot): boolean {
 const COMPLETE = 1e10
 
 /** How far an item is: the status of an open one counts least, then its text, then its approval. */
-function progressOf(item: ItemSnapshot): number {
+const progressOf = (item: ItemSnapshot): number => {
   const { approval, toolArgumentsText } = item as Partial<ToolCall>
   const isUpdate = ['create', 'update'].indexOf(item.status)
   if (isUpdate < 0) return Infinity

@@ -61,8 +61,14 @@ test.runIf(isLinux)(
     const browser = await launchBrowser(chromium)
     onTestFinished(() => browser.close())
     const page = await (await browser.newContext()).newPage()
-    await page.goto('data:text/html,<p>Hello</p>')
-    expect(await page.locator('p').textContent()).toBe('Hello')
+    await page.goto('data:text/html,<p>Hello</p><textarea></textarea>')
+    // Without a font it would end here.
+    const width = await page.evaluate(() => {
+      const range = document.createRange()
+      range.selectNodeContents(document.body)
+      return range.getBoundingClientRect().width
+    })
+    expect(width).toBeGreaterThan(0)
   },
   INSTALL_MS,
 )

@@ -125,7 +125,7 @@ describe('a conversation', () => {
     vendor.vendor.finish(`${prompt}, edited`)
   })
 
-  test('has tools that are answered by hand', async () => {
+  test('lets the user answer client tools', async () => {
     const { page } = await open(scripted)
     const body = {
       ...{ turnId: 'by-hand', threadId: 'by-hand', prompt: 'How warm is it?' },
@@ -188,7 +188,7 @@ describe('a conversation', () => {
     expect(page.url()).toBe(`${vendor.url}/`)
   })
 
-  test('says that it reconnects while the server is away, and goes on', async () => {
+  test('shows that it reconnects while the server is down, and continues', async () => {
     const gateway = new Gateway()
     onTestFinished(() => gateway.close())
     await gateway.start({ heartbeat: '1s', lease: '1s' })
@@ -202,11 +202,11 @@ describe('a conversation', () => {
     await expect.poll(connection, { timeout: 30_000 }).toBe('Live')
     await expect
       .poll(() => page.locator('.notice.error').innerText(), { timeout: 15_000 })
-      .toContain('The server stopped while it wrote')
+      .toContain('The server stopped during this answer')
     expect(await answers(page)).toEqual([BEGINNING])
   })
 
-  test('asks for a key once, and keeps it out of addresses', async () => {
+  test('prompts for a key once and never puts it into URLs', async () => {
     const gateway = new Gateway()
     onTestFinished(() => gateway.close())
     const key = gateway.addKey('someone')
@@ -299,7 +299,7 @@ test('what a model writes is text, never markup', async () => {
   expect(await refusedOn(page)).toEqual([])
 })
 
-test('what a tool or an error says is text, never markup', async () => {
+test('texts of tools and errors are never markup', async () => {
   const { page } = await open(scripted)
   const payload = '<img src=x onerror="pwned=1"><script>pwned=1</script>'
   const body = { threadId: payload.replaceAll(' ', '_'), prompt: payload, model: payload }
@@ -442,7 +442,7 @@ describe('the inspector', () => {
     expect(requests.filter((url) => /\/(?:xapi|api|v1)\//.test(url))).toEqual([])
   })
 
-  test('says when a file is no cassette', async () => {
+  test('reports a file that is not a cassette', async () => {
     const page = await openTab(await newContext(), `${scripted.url}/inspect`)
     const buffer = Buffer.from('{"format":"<b>other</b>"}\n')
     await page
@@ -451,7 +451,7 @@ describe('the inspector', () => {
     await expect.poll(() => page.locator('.notice.error').innerText()).toContain('line 1')
   })
 
-  test('says when there is no such turn', async () => {
+  test('reports an unknown turn', async () => {
     const context = await newContext()
     const page = await openTab(context, `${scripted.url}/inspect/nothing`)
     await expect.poll(() => page.locator('.notice.error').innerText()).toContain('Unknown turn')

@@ -30,7 +30,7 @@ const FACTS: Record<Happening, Fact> = {
   wake: {},
 }
 
-const REQUEST = {}
+const REQUEST = new AbortController()
 
 /** A connection in each phase, one second after the last byte, and due if it waits. */
 const STATES: Record<Phase, Connection> = {
@@ -41,8 +41,8 @@ const STATES: Record<Phase, Connection> = {
     ...{ since: NOW - 1000, dueAt: NOW - 1000 + 30_000 },
   },
   waiting: {
-    ...{ ...IDLE, phase: 'waiting', hasOpened: true, cause: CAUSE, failures: 1 },
-    ...{ since: NOW - 1000, dueAt: NOW, lostAt: NOW - 1000 },
+    ...{ ...IDLE, phase: 'waiting', hasOpened: true, cause: CAUSE, delayMs: 500 },
+    ...{ since: NOW - 1000, dueAt: NOW, overdueAt: NOW + 2000 },
   },
   ended: { ...IDLE, phase: 'ended' },
   failed: { ...IDLE, phase: 'failed', cause: REFUSAL },
@@ -89,7 +89,7 @@ function after(
   random = 1,
   fact = FACTS[kind],
 ): Connection {
-  return transition(at, kind, { now, random, isHidden: false }, fact)
+  return transition(at, kind, { ...fact, now, random, isHidden: false })
 }
 
 const tickAt = (at: Connection, { now = NOW, isHidden = false } = {}) =>
@@ -173,7 +173,7 @@ describe.each(['connecting', 'live'] as const)('silence while %s', (phase) => {
     const kept = silent(1000)
     expect(after(kept, 'wake')).toBe(kept)
     const replaced = after(silent(1001), 'wake')
-    expect(replaced.phase).toBe('connecting')
+    expect(replaced).toMatchObject({ phase: 'connecting', cause: { message: 'Timed out' } })
     expect(replaced.request).not.toBe(REQUEST)
   })
 
@@ -212,7 +212,7 @@ describe('what is shown', () => {
     const overdue = after(twice, 'tick', NOW + 3000)
     expect(describeConnection(overdue, NOW + 3000)).toMatchObject({ status: 'reconnecting' })
     const connecting = after(overdue, 'tick', overdue.dueAt)
-    expect(tickAt(connecting, { now: overdue.dueAt })).toBe(overdue.dueAt + 30_000)
+    expect(tickAt(connecting, { now: overdue.dueAt })).toBe(overdue.dueAt + 20_000)
     const shown = { status: 'reconnecting', cause: CAUSE }
     expect(describeConnection(connecting, overdue.dueAt)).toEqual(shown)
     const live = after(connecting, 'opened', overdue.dueAt)
@@ -238,8 +238,9 @@ test('what is gone has ended if it was there, and may exist again', () => {
 })
 
 test('a connection that failed and is opened again starts over', () => {
-  const failed = after({ ...STATES.connecting, failures: 7 }, 'refused')
-  expect(after(failed, 'open')).toMatchObject({ phase: 'connecting', failures: 0 })
+  const failed = after({ ...STATES.connecting, delayMs: 8000, pingMs: 7 }, 'refused')
+  const { delayMs } = IDLE
+  expect(after(failed, 'open')).toMatchObject({ phase: 'connecting', delayMs, pingMs: 2500 })
 })
 
 test('docs/client.md has the same table', () => {

@@ -218,6 +218,7 @@ async function runSchedule(random: Random, { gateway, held }: ReturnType<typeof 
   }
   leave()
   await clock.advance(40_000)
+  page.draw()
   deepStrictEqual([clock.pending(), page.listeners.size, page.frames.size], [0, 0, 0])
   held.calls.length = 0
   return network

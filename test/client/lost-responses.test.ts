@@ -87,3 +87,23 @@ describe('a thread', () => {
     await expect(client.delete('h')).rejects.toMatchObject({ status: 400 })
   })
 })
+
+test('a turn that is submitted again is in its thread once, with what is known of it', async () => {
+  const server = await startServer()
+  const client = createClient({ baseUrl: server.url })
+  await client.submit({ prompt: 'Hi', threadId: 'h', model: 'plain/m' }).done()
+  const thread = client.thread('h')
+  const unsubscribe = thread.subscribe(() => {})
+  await eventually(() => expect(thread.getSnapshot().turns).toHaveLength(1))
+  const request = { prompt: 'Again', threadId: 'h', turnId: 't' }
+  const refused = client.submit({ ...request, model: 'nobody/m' })
+  await expect(refused.accepted()).rejects.toMatchObject({ code: 'MODEL_UNKNOWN' })
+  expect(thread.getSnapshot().turns.at(-1)?.status).toBe('error')
+  void client.submit({ ...request, model: 'plain/m' })
+  expect(thread.getSnapshot().turns.map(({ status }) => status)).toEqual(['complete', 'running'])
+  await eventually(() => expect(thread.getSnapshot().turns.at(-1)?.status).toBe('complete'))
+  const { turns } = thread.getSnapshot()
+  await client.submit({ ...request, model: 'plain/m' }).accepted()
+  expect(thread.getSnapshot().turns).toBe(turns)
+  unsubscribe()
+})

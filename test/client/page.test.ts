@@ -1,5 +1,6 @@
+import { setImmediate as settled } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { currentPage } from '../../src/client/page.ts'
+import { createPage } from '../../src/client/page.ts'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -8,7 +9,7 @@ afterEach(() => {
 /** As much of a browser as the page needs. */
 function browser() {
   const events = new EventTarget()
-  const frames = new Map<number, () => void>()
+  const frames: (() => void)[] = []
   const document = { hidden: false }
   const listening = vi.fn<(change: number) => void>()
   vi.stubGlobal('document', document)
@@ -23,13 +24,7 @@ function browser() {
     signal?.addEventListener('abort', () => listening(-1))
   }
   vi.stubGlobal('addEventListener', listen)
-  let next = 0
-  vi.stubGlobal('requestAnimationFrame', (task: () => void) => {
-    next += 1
-    frames.set(next, task)
-    return next
-  })
-  vi.stubGlobal('cancelAnimationFrame', (id: number) => frames.delete(id))
+  vi.stubGlobal('requestAnimationFrame', (task: () => void) => frames.push(task))
   return {
     frames,
     /** How many listeners are left. */
@@ -46,7 +41,7 @@ describe('in a browser', () => {
   test.each(['pageshow', 'online', 'visibilitychange'])('%s wakes a visible page', (type) => {
     const { fire, show, left } = browser()
     const wake = vi.fn<() => void>()
-    const stop = currentPage.onWake(wake)
+    const stop = createPage().onWake(wake)
     fire(type)
     expect(wake).toHaveBeenCalledTimes(1)
     show(false)
@@ -60,22 +55,32 @@ describe('in a browser', () => {
     expect(left()).toBe(0)
   })
 
-  test('a task runs with the next frame, unless it is cancelled', () => {
+  test('tasks run with the next frame, before anything that they start', async () => {
     const { frames } = browser()
-    const task = vi.fn<() => void>()
-    currentPage.nextFrame(task)
-    frames.get(1)?.()
-    expect(task).toHaveBeenCalledTimes(1)
-    currentPage.nextFrame(task)()
-    expect([...frames.keys()]).toEqual([1])
+    const page = createPage()
+    const order: string[] = []
+    page.nextFrame(() => {
+      order.push('first')
+      queueMicrotask(() => order.push('render'))
+    })
+    page.nextFrame(() => order.push('second'))
+    await settled()
+    expect(order).toEqual([])
+    expect(frames).toHaveLength(1)
+    frames.pop()?.()
+    await settled()
+    expect(order).toEqual(['first', 'second', 'render'])
+    page.nextFrame(() => order.push('third'))
+    expect(frames).toHaveLength(1)
   })
 })
 
 test('elsewhere nothing is hidden, nothing wakes, and tasks run soon', async () => {
-  expect(currentPage.isHidden()).toBe(false)
-  currentPage.onWake(() => {})()
+  const page = createPage()
+  expect(page.isHidden()).toBe(false)
+  page.onWake(() => {})()
   const task = vi.fn<() => void>()
-  currentPage.nextFrame(task)()
-  await Promise.resolve()
+  page.nextFrame(task)
+  await settled()
   expect(task).toHaveBeenCalledTimes(1)
 })

@@ -16,12 +16,12 @@ const STREAM = [
 ].join('')
 
 const FRAMES = [
-  { event: '', id: '', retry: '1000', '': 'heartbeat every 15000 ms' },
-  { event: '', id: '0-0' },
-  { event: '', id: '0-0', data: '{"a":1}' },
+  { id: '', retry: '1000', '': 'heartbeat every 15000 ms' },
+  { id: '0-0' },
+  { id: '0-0', data: '{"a":1}' },
   { event: 'append', id: '1-2', data: '{"text":"x: y\u2028\u2029event: z"}' },
-  { event: '', id: '1-2', '': 'ping' },
-  { event: '', id: '1-2', data: 'last' },
+  { id: '1-2', '': 'ping' },
+  { id: '1-2', data: 'last' },
 ]
 
 test.each([

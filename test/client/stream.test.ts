@@ -159,16 +159,37 @@ describe('silence', () => {
     unsubscribe()
   })
 
-  test('before the response counts too', async () => {
+  test('before the response loses a request too: after 5 s at first, later after up to 30 s', async () => {
     const { clock, client, fetch } = setUp()
     fetch.mockImplementation(() => new Promise(() => {}))
     const unsubscribe = client.turn('t').subscribe(() => {})
-    await clock.advance(29_999)
-    expect(fetch).toHaveBeenCalledTimes(1)
-    await clock.advance(1 + 250)
-    expect(fetch).toHaveBeenCalledTimes(2)
+    let delayMs = 250
+    for (const [count, limitMs] of [5000, 10_000, 20_000, 30_000, 30_000].entries()) {
+      await clock.advance(limitMs - 1)
+      expect(fetch).toHaveBeenCalledTimes(count + 1)
+      await clock.advance(1 + delayMs)
+      expect(fetch).toHaveBeenCalledTimes(count + 2)
+      delayMs *= 2
+    }
     unsubscribe()
   })
+
+  test.each([
+    [2, 30_000],
+    [1_000_000, 155_000],
+  ])(
+    'of a submit of %i characters loses it after %i ms: uploads report no progress',
+    async (length, limitMs) => {
+      const { clock, client, fetch } = setUp()
+      fetch.mockImplementation(() => new Promise(() => {}))
+      const { turnId } = client.submit({ prompt: 'x'.repeat(length) })
+      await clock.advance(limitMs)
+      expect(fetch).toHaveBeenCalledTimes(1)
+      await clock.advance(1000)
+      expect(fetch).toHaveBeenCalledTimes(2)
+      void client.cancel(turnId)
+    },
+  )
 })
 
 describe('a first connection', () => {
@@ -229,6 +250,17 @@ describe('a first connection', () => {
     await settle()
     expect(streams).toHaveLength(1)
     unsubscribe()
+  })
+
+  test('that failed is tried again by the next loop', async () => {
+    const { turn, stream, settle, unsubscribe } = opened([new Response('{}', { status: 400 })])
+    await settle()
+    unsubscribe()
+    const end = turn.done()
+    await settle()
+    stream().open()
+    stream().output(END, '1-1')
+    await expect(end).resolves.toMatchObject({ turn: { status: 'complete' } })
   })
 })
 
@@ -417,10 +449,11 @@ describe('listeners', () => {
     stream().output(END, '1-61')
     await clock.advance(0)
     expect(texts).toEqual(['x'.repeat(50), 'x'.repeat(60)])
-    expect(page.frames.size).toBe(0)
+    page.draw()
+    expect(texts).toHaveLength(2)
   })
 
-  test('no timer, listener, frame or request outlives them', async () => {
+  test('no timer, listener or request outlives them', async () => {
     const { clock, page, stream, streams, settle, turn, unsubscribe } = opened()
     expect(page.listeners.size).toBe(1)
     await settle()
@@ -429,14 +462,14 @@ describe('listeners', () => {
     unsubscribe()
     await clock.advance(0)
     expect(stream().signal?.aborted).toBe(true)
-    expect([clock.pending(), page.listeners.size, page.frames.size]).toEqual([0, 0, 0])
+    expect([clock.pending(), page.listeners.size]).toEqual([0, 0])
     // And it goes on from where it was.
     const leave = turn.subscribe(() => {})
     await settle()
     expect(streams).toHaveLength(2)
     leave()
     await clock.advance(0)
-    expect([clock.pending(), page.listeners.size, page.frames.size]).toEqual([0, 0, 0])
+    expect([clock.pending(), page.listeners.size]).toEqual([0, 0])
   })
 
   test('a connection that is lost for 3 s is reconnecting, and says why', async () => {

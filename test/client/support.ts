@@ -36,9 +36,7 @@ export class FakePage implements Page {
   }
 
   readonly nextFrame = (task: () => void) => {
-    const run = () => task()
-    this.frames.add(run)
-    return () => this.frames.delete(run)
+    this.frames.add(() => task())
   }
 
   wake(): void {

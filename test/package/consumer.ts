@@ -45,6 +45,20 @@ const words = [new TurnstreamError('TIMEOUT', 'waited').code, fakeClock(5).now()
 process.stdout.write(words.join(' ') + '\\n')
 `
 
+/** Prints the status of a request, and the code of one whose body is not JSON. */
+export const TWO_HONOS = `
+import { createOpenaiChatProvider } from 'turnstream'
+import { createGateway, MemoryLog } from 'turnstream/server'
+
+const provider = createOpenaiChatProvider({ id: 'local', baseUrl: 'http://127.0.0.1:1/v1' })
+const gateway = createGateway({ log: new MemoryLog(), providers: [{ provider, defaultModel: 'm' }] })
+const { status } = await gateway.app.request('/v1/models')
+const headers = { 'content-type': 'application/json' }
+const malformed = await gateway.app.request('/api/v2/submit', { method: 'POST', headers, body: '{' })
+process.stdout.write(status + ' ' + (await malformed.json()).error.code + '\\n')
+await gateway.close()
+`
+
 export const EVERYTHING = `
 import * as turnstream from 'turnstream'
 export const names = Object.keys(turnstream)

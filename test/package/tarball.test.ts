@@ -1,6 +1,7 @@
 // @module-tag slow
 import { execFileSync } from 'node:child_process'
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -84,7 +85,7 @@ describe('in Node', () => {
     })
   })
 
-  test('require resolves them, too', () => {
+  test('require also resolves them', () => {
     writeFileSync(join(project, 'require.cjs'), consumer.REQUIRE_SCRIPT)
     expect(run(process.execPath, ['--no-warnings', 'require.cjs'])).toBe('TIMEOUT 5 MemoryLog 0\n')
   })
@@ -98,6 +99,14 @@ describe('in Node', () => {
 test('bundlers of server components see that the hooks are for the client', () => {
   const hooks = readFileSync(join(project, 'node_modules/turnstream/dist/react.js'), 'utf8')
   expect(hooks).toMatch(/^'use client';?\n/)
+})
+
+test('a gateway works beside another copy of hono, as in projects that depend on hono', () => {
+  const copy = join(project, 'node_modules/turnstream/node_modules/hono')
+  cpSync(join(root, 'node_modules/hono'), copy, { recursive: true, dereference: true })
+  writeFileSync(join(project, 'two-honos.mjs'), consumer.TWO_HONOS)
+  expect(run(process.execPath, ['two-honos.mjs'])).toBe('200 REQUEST_INVALID\n')
+  rmSync(copy, { recursive: true })
 })
 
 describe('the command', () => {

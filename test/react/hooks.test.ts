@@ -1,3 +1,4 @@
+import { setImmediate as settled } from 'node:timers/promises'
 import type { FC } from 'react'
 import { describe, expect, test, vi } from 'vitest'
 import { type ClientOptions, createClient } from '../../src/client/client.ts'
@@ -100,6 +101,48 @@ describe.each(['newest', 18] as const)('with React %s', (version) => {
     call.finish()
   })
 
+  test('a component with two hooks renders once per frame', async () => {
+    const server = await startServer()
+    const held = [
+      await heldTurn(server, { threadId: 'one' }),
+      await heldTurn(server, { threadId: 'two' }),
+    ]
+    const page = await openReactPage(version)
+    const frames: FrameRequestCallback[] = []
+    globalThis.requestAnimationFrame = (task) => frames.push(task)
+    let renders = 0
+    let mostRenders = 0
+    /** Draws a frame, with the microtasks of each callback. */
+    const draw = async () => {
+      renders = 0
+      for (const task of frames.splice(0)) {
+        task(0)
+        await settled()
+      }
+      mostRenders = Math.max(mostRenders, renders)
+    }
+    const watched = watchedClient(server)
+    const Both: FC = () => {
+      renders += 1
+      const shown = ['one', 'two'].map((id) => page.hooks.useThread(watched.client, id))
+      const items = shown.flatMap(({ turns }) => turns).flatMap((turn) => turn.items)
+      return page.React.createElement('p', {}, items.map(({ content }) => content).join(''))
+    }
+    page.mount(page.React.createElement(Both))
+    await eventually(() => expect(renders).toBe(1))
+    for (let count = 1; count <= 3; count++) {
+      const seen = watched.chunks()
+      for (const { call } of held) call.say(LONG)
+      await eventually(async () => {
+        expect(watched.chunks()).toBeGreaterThan(seen + 1)
+        await draw()
+        expect(page.text().length).toBeGreaterThan(2 * count * LONG.length)
+      })
+    }
+    expect(mostRenders).toBe(1)
+    for (const { call } of held) call.finish()
+  })
+
   test('a hidden page, which draws no frames, is up to date', async () => {
     const server = await startServer()
     const page = await openReactPage(version)
@@ -130,7 +173,6 @@ describe.each(['newest', 18] as const)('with React %s', (version) => {
     mounted.unmount()
     await eventually(() => expect(watched.open.size).toBe(0))
     expect(frames.listeners.size).toBe(0)
-    expect(frames.frames.size).toBe(0)
     expect(watched.requests).toHaveLength(2)
   })
 
