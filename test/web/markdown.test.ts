@@ -23,7 +23,7 @@ function withoutPrevious(text: string, isFinal: boolean) {
 }
 
 describe('a text that grows', () => {
-  test.each(Object.entries(FIXTURES))('is parsed as a whole at every prefix: %s', (_name, text) => {
+  test.each(Object.entries(FIXTURES))('is parsed correctly at every prefix: %s', (_name, text) => {
     let previous: MarkdownDocument | undefined
     for (let length = 1; length <= text.length; length++) {
       const prefix = text.slice(0, length)
@@ -92,7 +92,7 @@ describe('marks that are still open', () => {
     expect(shown(text)).toEqual(expected)
   })
 
-  test('stay as they are in the end', () => {
+  test('stay literal in the end', () => {
     const [block] = parseMarkdown('Some **bold', { isFinal: true }).blocks
     expect(block).toMatchObject({ tokens: [{ type: 'text', text: 'Some **bold' }] })
   })

@@ -45,7 +45,7 @@ function timed(events: readonly StreamEvent[], pauses: readonly number[]): Strea
   })
 }
 
-const pauses = fc.array(fc.constantFrom(0, 1, 20, 300, 1003, 1500, 4000), {
+const pauses = fc.array(fc.constantFrom(0, 1, 20, 300, 1000, 1003, 1500, 3000, 4000), {
   minLength: 1,
   maxLength: 12,
 })

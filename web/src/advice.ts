@@ -9,7 +9,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   KEY_REQUIRED: 'Reload the page and give a key.',
   MODEL_UNKNOWN: 'Choose another model, then retry.',
   PRODUCER_LOST:
-    'The server stopped while it wrote. What it wrote is kept. Retry for a whole answer.',
+    'The server stopped during this answer. The text so far stays. Retry for a complete answer.',
   READS_LIMITED: BUSY,
   SERVER_SHUTDOWN: BUSY,
   STORE_FULL: 'The server has no space left. Delete conversations, or tell its operator.',
@@ -19,7 +19,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   THREADS_LIMITED: 'Delete conversations that you do not need, then retry.',
   THREAD_BUSY: 'Another answer is being written here. Wait for it or stop it, then retry.',
   TURNS_LIMITED: 'Too many answers are being written. Wait for one to end, then retry.',
-  TURN_EXPIRED: 'It is older than this server keeps answers.',
+  TURN_EXPIRED: 'This server no longer stores it.',
   TURN_ROUND_LIMIT: 'The model called tools again and again. Ask for less, or retry.',
   TURN_TEXT_LIMIT: 'Ask for a shorter answer.',
   TURN_TIME_LIMIT: 'Retry, or ask for less.',

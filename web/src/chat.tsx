@@ -3,7 +3,7 @@ import type { ConnectionState, ThreadState, TurnView } from '../../src/client.ts
 import { useThread } from '../../src/react.ts'
 import { Composer } from './composer.tsx'
 import { ConnectionNotice } from './connection-notice.tsx'
-import { client, renameThread } from './gateway.ts'
+import { client } from './gateway.ts'
 import { MenuIcon } from './icons.tsx'
 import { showThread } from './location.ts'
 import { useModelChoice } from './model-choice.ts'
@@ -44,16 +44,12 @@ export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatP
     noteSubmit(turn.turnId)
     if (replaces !== undefined) setReplacing({ old: replaces, by: turn.turnId })
     const { threadId: id } = turn.getSnapshot().turn ?? {}
-    const nameThread = threadId === undefined && id !== undefined
     turn.accepted().then(
-      async () => {
-        if (nameThread) await renameThread(id, prompt.trim().split('\n', 1)[0]?.slice(0, 80) ?? '')
-        threadsChanged()
-      },
+      threadsChanged,
       // The turn shows why it was refused.
       () => {},
     )
-    if (nameThread) showThread(id)
+    if (threadId === undefined && id !== undefined) showThread(id)
   }
 
   return (
@@ -156,7 +152,7 @@ function Turns(props: {
   const [isLoading, setLoading] = useState(false)
   const loadOlder = async () => {
     setLoading(true)
-    // A failed page can be asked for again.
+    // A failed page can be requested again.
     await client
       .thread(threadId)
       .loadOlder()

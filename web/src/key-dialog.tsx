@@ -32,7 +32,7 @@ export function KeyDialog() {
     <dialog ref={dialog} aria-labelledby="key-title" onCancel={() => close(undefined)}>
       {question && (
         <form onSubmit={submit}>
-          <h2 id="key-title">This server asks for a key</h2>
+          <h2 id="key-title">This server requires a key</h2>
           <p>{question.message}</p>
           <label>
             API key

@@ -20,9 +20,7 @@ export function PendingCalls({ turn }: { turn: TurnView }) {
   }
   return (
     <form class="card open answers" onSubmit={submit}>
-      <p>
-        The model waits for the output of {calls.length === 1 ? 'a tool' : 'tools'}. Answer by hand:
-      </p>
+      <p>The model waits for the output of {calls.length === 1 ? 'a tool' : 'tools'}. Enter it:</p>
       {calls.map(({ callId, toolName }) => (
         <fieldset key={callId}>
           <legend>
@@ -53,7 +51,7 @@ export function PendingCalls({ turn }: { turn: TurnView }) {
   )
 }
 
-/** The model that asked gets the answer. */
+/** The answer goes to the model that made the call. */
 function modelOf({ started }: TurnView): { model?: string } {
   const { providerId, modelId } = started ?? {}
   return providerId === undefined || modelId === undefined

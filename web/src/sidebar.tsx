@@ -141,7 +141,7 @@ function Row({ thread, isCurrent }: { thread: ListedThread; isCurrent: boolean }
       {error !== undefined && <p class="hint">{error}</p>}
       <dialog ref={dialog} aria-label={`Delete ${title}`}>
         <p>
-          Delete <b>{title}</b>? Its turns are deleted, too.
+          Delete <b>{title}</b>? This also deletes its turns.
         </p>
         <div class="actions">
           <button type="button" autofocus onClick={() => dialog.current?.close()}>

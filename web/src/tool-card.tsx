@@ -6,13 +6,13 @@ import { client } from './gateway.ts'
 export function ToolCard({ call }: { call: ToolCall }) {
   const [isOpen, setOpen] = useState(false)
   const state = stateOf(call)
-  const asks = call.approval?.status === 'requested'
+  const needsApproval = call.approval?.status === 'requested'
   return (
-    <section class={isOpen || asks ? 'card tool open' : 'card tool'}>
+    <section class={isOpen || needsApproval ? 'card tool open' : 'card tool'}>
       <button
         type="button"
         class="card-head"
-        aria-expanded={isOpen || asks}
+        aria-expanded={isOpen || needsApproval}
         onClick={() => setOpen(!isOpen)}
       >
         <span class={`dot ${state.tone}`}>
@@ -20,7 +20,7 @@ export function ToolCard({ call }: { call: ToolCall }) {
         </span>
         <span class="chevron" aria-hidden="true" />
       </button>
-      {(isOpen || asks) && (
+      {(isOpen || needsApproval) && (
         <div class="card-body">
           <p class="label">Arguments</p>
           <pre tabIndex={0}>{argumentsOf(call)}</pre>
@@ -34,7 +34,7 @@ export function ToolCard({ call }: { call: ToolCall }) {
           {call.approval?.reason !== undefined && (
             <p class="hint">Reason: {call.approval.reason}</p>
           )}
-          {asks && <Approval call={call} />}
+          {needsApproval && <Approval call={call} />}
         </div>
       )}
     </section>
