@@ -1,5 +1,5 @@
 // node --expose-gc bench/run.mjs [--quick] [--profile] [name…]: runs the benches against dist/, fails if a goal is
-// missed. --quick takes few rounds (10 to 60 s per goal of the gateway): to see what a change did, not to quote.
+// missed. --quick takes few rounds (10 to 60 s per goal of the gateway): to see the effect of a change, not to quote.
 // --profile writes a CPU profile of every server process to turnstream-profiles in the temporary directory.
 import { cpus } from 'node:os'
 import { finish, isQuick } from './measure.mjs'
@@ -26,7 +26,7 @@ const benches = {
   'gateway-growth': async () => (await import('./gateway-load.mjs')).benchGatewayGrowth(),
   'gateway-idle': async () => (await import('./gateway-idle.mjs')).benchGatewayIdle(),
   'gateway-storm': async () => (await import('./gateway-storm.mjs')).benchGatewayStorm(),
-  'chat-completions': async () => (await import('./chat-completions.mjs')).benchChatCompletions(),
+  'vendor-apis': async () => (await import('./vendor-apis.mjs')).benchVendorApis(),
 }
 
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
