@@ -1,5 +1,8 @@
-// Everything that must hold before a change lands, except the tests. The two lanes run side by side.
+// All checks before a merge, except the tests. The two lists run in parallel, after the build: the types of examples are
+// in `dist`, and must not change while the linter reads them.
 import { spawn } from 'node:child_process'
+
+const build = [['build', 'node', 'scripts/build.mjs']]
 
 const lanes = [
   [
@@ -12,7 +15,6 @@ const lanes = [
   [
     ['unused code', 'npx', 'knip'],
     ['audit', 'node', 'scripts/audit.mjs'],
-    ['build', 'node', 'scripts/build.mjs'],
     ['package', 'npx', 'publint', '--strict'],
     ['exported types', 'npx', 'attw', '--pack', '.', '--profile', 'esm-only'],
   ],
@@ -33,7 +35,7 @@ function run(command, args) {
   })
 }
 
-/** Stops at the first failure. The other lane goes on, so that one run reports both. @param {string[][]} steps */
+/** Stops at the first failure. The other list continues, so that one run reports both. @param {string[][]} steps */
 async function runLane(steps) {
   for (const [name = '', command = '', ...args] of steps) {
     const started = Date.now()
@@ -48,4 +50,5 @@ async function runLane(steps) {
   }
 }
 
+await runLane(build)
 await Promise.all(lanes.map(runLane))

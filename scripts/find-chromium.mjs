@@ -1,4 +1,4 @@
-// A Chromium for tests: that of the machine, or one from npm, which needs neither root nor a package manager.
+// A Chromium for tests: an installed one, or one from npm, which needs neither root nor a package manager.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -7,7 +7,7 @@ import { findFile, USUAL_FOLDERS } from './find-program.mjs'
 import { installTestClients } from './install-test-clients.mjs'
 
 /**
- * A browser that runs on this machine. The environment is what it needs besides the usual.
+ * A browser that runs on this machine. `env` are additional environment variables.
  * @typedef {{ file: string, env: Record<string, string>, version: string }} Chromium
  */
 
@@ -17,7 +17,7 @@ const PACKAGE = fileURLToPath(new URL('../test/clients/chromium', import.meta.ur
 export const NPM_BROWSER = join(PACKAGE, 'node_modules/.unpacked')
 const UNPACK_LIMIT_MS = 120_000
 
-// The package is made for a cloud service, and unpacks the libraries of a small image only there.
+// The package is made for a cloud service, and unpacks additional libraries only there.
 const UNPACK = `
 process.env.AWS_EXECUTION_ENV = 'AWS_Lambda_nodejs20.x'
 const { default: chromium } = await import('@sparticuz/chromium')
@@ -25,7 +25,7 @@ await chromium.executablePath()`
 
 /**
  * Looks in this order: `file`, the folders of `path`, the npm package of test/clients/chromium. `{ path: '' }` looks in
- * no folder, so that the package is used. Throws one sentence that says what was tried and what to do.
+ * no folder, so that the package is used. Throws an error with what was tried and what to do.
  * @param {{ file?: string | undefined, path?: string }} [where]
  * @returns {Chromium}
  */
@@ -49,8 +49,8 @@ function fromNpm() {
 }
 
 /**
- * Unpacks to a folder of our own first: what has the final name is complete and was seen to run. Of two processes
- * that do this at once the slower one throws its copy away.
+ * Unpacks to a temporary folder first: a folder with the final name is complete and tested. Of two concurrent
+ * processes the slower one deletes its copy.
  */
 function unpack() {
   const temporary = mkdtempSync(`${NPM_BROWSER}-`)
@@ -80,7 +80,8 @@ function describeUnpacked(folder) {
   const libraries = [join(folder, 'al2023/lib'), ...(inherited ? [inherited] : [])]
   return describe(join(folder, 'chromium'), {
     LD_LIBRARY_PATH: libraries.join(delimiter),
-    FONTCONFIG_PATH: join(folder, 'fonts'),
+    // The package's configuration names folders of the cloud service.
+    FONTCONFIG_FILE: join(PACKAGE, 'fonts.conf'),
   })
 }
 

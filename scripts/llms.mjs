@@ -17,14 +17,14 @@ server. \`GET /xapi/turns/{turnId}/stream\` is an event stream of snapshots. Eac
 replace what you show, do not append. \`GET /api/v2/stream/{runId}\` streams the raw events. Resume with \`Last-Event-ID\`
 or \`?from=\`. A turn ends with one \`turn_complete\` or \`turn_error\`. Disconnecting does not stop it;
 \`POST /api/v2/runs/{runId}/cancel\` does. You can repeat a submit that has your own ids. OpenAI clients use
-\`http://127.0.0.1:4010/v1\` as their base URL.
+\`http://127.0.0.1:4010/v1\` as their base URL, Anthropic clients \`http://127.0.0.1:4010\`.
 
 As a library: \`turnstream\` (adapters, processor, reducer, dialects; no Node APIs), \`turnstream/server\` (stores, turns,
 gateway), \`turnstream/client\` (a client that reconnects, for browsers too), \`turnstream/react\` (hooks),
 \`turnstream/testing\` (fake clock, conformance suite for stores).
 `
 
-/** The last group is what a reader with little room can skip: llmstxt.org calls it Optional. */
+/** Readers with little context can skip the last group: llmstxt.org calls it Optional. */
 const TITLES = new Map([['Design', 'Optional']])
 
 /**

@@ -146,7 +146,7 @@ describe('an unpacked copy', { timeout: TIMEOUT }, () => {
     expect(readdirSync(cache)).toHaveLength(1)
   })
 
-  test('uses its own package lists if those of the machine fail', async () => {
+  test('uses its own package lists if the system lists fail', async () => {
     const apt = `case "$*" in *Dir::State::lists=${cache}/*) ;; *) echo "E: old" >&2; exit 100 ;; esac`
     const redis = await findInChild({ PATH: fakePackages({ apt }) })
     expect(redis).toMatchObject({ version: '9.8.7' })
