@@ -45,7 +45,7 @@ describe('the settings', () => {
     }
   })
 
-  test('that accept unlimited are limits per key, or say so', () => {
+  test('that accept unlimited are limits per key, or documented', () => {
     const unlimited = SETTING_NAMES.filter(
       (name) => (SETTINGS[name].schema as z.ZodType).safeParse('unlimited').data === Infinity,
     )

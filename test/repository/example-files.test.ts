@@ -258,7 +258,7 @@ describe('eventsource.html', () => {
 
 /** As much of a browser as the chat needs. */
 function chatAt(page: string, script: string, createClient: typeof createClientOfSources) {
-  const location = { hash: '' }
+  const location = new URL('http://page.test')
   const output = { textContent: '' }
   let lines: { textContent: string }[] = []
   const listeners = new Map<string, (event: object) => void>()
@@ -348,7 +348,7 @@ describe('chat.html', () => {
     after.fire('form')
     after.fire('stop')
     await expect.poll(() => after.text().split('user: ').length).toBe(3)
-    expect(before.state()).toBe('live')
+    await expect.poll(before.state).toBe('aborted')
   })
 
   test('its backend serves the client with everything that it imports, and nothing else', async () => {

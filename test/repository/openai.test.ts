@@ -4,7 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { installTestClients } from '../../scripts/install-test-clients.mjs'
 import { type Process, turnstream } from '../cli/process.ts'
+import { FOLDER, nodeProgram } from '../clients/sdks/process.ts'
 import { linesOf, outdent, pattern } from './printed.ts'
 import { read, root } from './sources.ts'
 
@@ -12,6 +14,10 @@ const DOCUMENT = read('docs/openai.md') + read('docs/anthropic.md')
 const BLOCKS = [...DOCUMENT.matchAll(/^```(js|sh)\n(.*?)^```\n\n((?: {4}[^\n]*\n)+)/gms)].map(
   ([, language = '', code = '', printed = '']) => ({ language, code, printed: outdent(printed) }),
 )
+
+/** Blocks for SDKs that are not packages of this one. */
+const SDK_BLOCKS = BLOCKS.filter(({ code }) => /from '(@ai-sdk|@langchain|@openai)\//.test(code))
+const OWN_BLOCKS = BLOCKS.filter((block) => !SDK_BLOCKS.includes(block))
 
 let folder = ''
 let server: Process
@@ -30,22 +36,29 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test.each(BLOCKS)(
+test.each(OWN_BLOCKS)(
   '$code',
   ({ language, code, printed }) => {
-    const program = code.replaceAll('http://127.0.0.1:4010', url)
-    const [command, args] =
-      language === 'sh'
-        ? ['sh', ['-c', program]]
-        : [process.execPath, ['--input-type=module', '-e', program]]
-    const { stdout, stderr } = spawnSync(command, args, { cwd: root, encoding: 'utf8' })
-    expect(stderr).toBe('')
-    expect(`${linesOf(stdout).join('\n')}\n`).toMatch(pattern(printed))
+    if (language === 'sh') check('sh', ['-c', code], printed)
+    else check(process.execPath, ['--input-type=module', '-e', code], printed)
   },
   30_000,
 )
 
+test.each(SDK_BLOCKS)('$code', { tags: ['slow'], timeout: 120_000 }, ({ code, printed }) => {
+  installTestClients(FOLDER)
+  check(nodeProgram(), ['--input-type=module', '-e', code], printed, FOLDER)
+})
+
+function check(command: string, args: string[], printed: string, cwd = root): void {
+  const changed = args.map((arg) => arg.replaceAll('http://127.0.0.1:4010', url))
+  const { stdout, stderr } = spawnSync(command, changed, { cwd, encoding: 'utf8' })
+  expect(stderr).toBe('')
+  expect(`${linesOf(stdout).join('\n')}\n`).toMatch(pattern(printed))
+}
+
 test('every block of the documents is run', () => {
   expect(DOCUMENT.match(/^```\w+$/gm)).toHaveLength(BLOCKS.length)
-  expect(BLOCKS).toHaveLength(4)
+  expect(BLOCKS).toHaveLength(8)
+  expect(SDK_BLOCKS).toHaveLength(4)
 })
