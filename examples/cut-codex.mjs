@@ -1,7 +1,9 @@
 // Cuts the connection of codex in the middle of an answer. codex sends its request again, and the gateway continues the
 // same turn: the provider is called once. Needs no gateway and no key, but codex: npm install -g @openai/codex
 //
-//     node examples/cut-codex.mjs [path of codex]
+//     node examples/cut-codex.mjs [--silent] [path of codex]
+//
+// With --silent the gateway's side of the connection stays open, as when a laptop loses its network.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -9,9 +11,14 @@ import { createServer } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { createOpenaiResponsesProvider } from 'turnstream'
 import { createGateway, listen, MemoryLog } from 'turnstream/server'
 
+const { values, positionals } = parseArgs({
+  options: { silent: { type: 'boolean' } },
+  allowPositionals: true,
+})
 const WORDS = ['The ', 'answer ', 'is ', 'complete.']
 const counts = { codex: 0, provider: 0 }
 let isCut = false
@@ -52,11 +59,12 @@ const network = createTcpServer((client) => {
     client.write(chunk)
     if (isCut || !chunk.includes(WORDS[1])) return
     isCut = true
+    if (values.silent) client.off('close', leave)
     client.destroySoon()
-    gateway.destroy()
     network.emit('cut')
   })
-  client.on('error', () => {}).on('close', () => gateway.destroy())
+  const leave = () => gateway.destroy()
+  client.on('error', () => {}).on('close', leave)
   gateway.on('error', () => {}).on('close', () => client.destroySoon())
 })
 
@@ -85,7 +93,7 @@ base_url = "${await urlOf(network)}/v1"
 wire_api = "responses"
 `
   await writeFile(join(home, 'config.toml'), config)
-  const [, , path] = process.argv
+  const [path] = positionals
   const command = path === undefined ? 'codex' : resolve(path)
   const codex = spawn(command, ['exec', '--skip-git-repo-check', 'Hello'], {
     cwd: home,

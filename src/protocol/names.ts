@@ -16,8 +16,11 @@ export const HEADERS = {
   tracestate: 'tracestate',
 } as const
 
-/** Request headers that name the thread of a turn on vendors' APIs: ours, codex's and Claude Code's. */
-export const THREAD_HEADERS = [THREAD_ID, 'thread-id', 'x-claude-code-session-id'] as const
+/** Request headers that name the session of an agent: codex's and Claude Code's. */
+export const SESSION_HEADERS = ['thread-id', 'x-claude-code-session-id'] as const
+
+/** Request headers that name the thread of a turn on vendors' APIs. */
+export const THREAD_HEADERS = [THREAD_ID, ...SESSION_HEADERS] as const
 
 /** Names of SSE control frames. Records have no name, so `onmessage` receives all of them. */
 export const APPEND_EVENT = 'append'

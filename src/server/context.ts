@@ -8,7 +8,7 @@ import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
 import type { Caller } from './auth/authenticate.ts'
 import { type KeyLimits, type StreamSlot, ThreadQuota } from './limits/key-limits.ts'
-import type { Reattachment } from './reattachment.ts'
+import type { Reattachment, RepeatedRequest } from './reattachment.ts'
 import type { Readiness } from './routes/server.ts'
 import { NewTurns } from './streams/new-turns.ts'
 import type { OpenStreams } from './streams/open-streams.ts'
@@ -47,8 +47,8 @@ export interface GatewayEnv {
     space: TenantSpace
     /** The turn of the request, once known. */
     turnId?: string
-    /** Hash of path and body, where the same request may get the same turn. */
-    bodyHash?: string
+    /** Set where the same request may get the same turn. */
+    repeated?: RepeatedRequest
     /** Whether the request got the turn of an earlier one. */
     isReattached?: boolean
     /** Why the request was refused. */

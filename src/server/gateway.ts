@@ -153,7 +153,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     closing: closing.signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: closing.signal }),
     limits: new KeyLimits(limits, clock),
-    reattachment: new Reattachment(options.reattachMs, () => metrics.reattached(), onError),
+    reattachment: new Reattachment({ keepMs: options.reattachMs, clock, metrics, onError }),
     openResponses: options.openResponses ?? false,
     isInForce: (caller) => isInForce(keys, caller),
     ...(options.storeFalse !== 'keep' && { unstoredMs: UNSTORED_MS }),

@@ -1,8 +1,10 @@
 import { createHash, type Hash } from 'node:crypto'
 import type { Context } from 'hono'
+import type { Clock } from '../async/clock.ts'
 import type { TurnRecord } from '../log/turn-log.ts'
+import { retainedMs } from '../log/notes.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
-import { HEADERS, ROUTES } from '../protocol/names.ts'
+import { HEADERS, ROUTES, SESSION_HEADERS } from '../protocol/names.ts'
 import { onSent } from './client-close.ts'
 import type { ErrorHandler, GatewayEnv, TenantSpace } from './context.ts'
 
@@ -10,6 +12,9 @@ import type { ErrorHandler, GatewayEnv, TenantSpace } from './context.ts'
  * After a network cut, some clients of vendors' APIs send the same request again. It gets the turn whose reader left,
  * instead of a second one. Every departure is a note in the store, under a hash of path and body, so that it may be
  * found by another instance and is used once.
+ *
+ * A client that lost its network closes nothing: it still seems to read, or to have read everything. But an agent never
+ * repeats a request whose answer it got. So each turn of an agent's session is a note, too.
  */
 
 const PATHS: readonly string[] = [ROUTES.chatCompletions, ROUTES.responses, ROUTES.messages]
@@ -19,20 +24,37 @@ const MAX_TAKEN = 16
 
 const KEEP_MS = 120_000
 
+/** A request that may be repeated: the hash of its path and body, and of its session if it names one. */
+export interface RepeatedRequest {
+  readonly hash: string
+  readonly session?: string
+}
+
+interface ReattachmentMetrics {
+  /** Counts a request that got the turn of an earlier one. */
+  reattached(): void
+}
+
+interface ReattachmentOptions {
+  /** How long a turn can be joined after its client left: two minutes by default, 0 for never. */
+  readonly keepMs: number | undefined
+  readonly clock: Pick<Clock, 'now'>
+  readonly metrics: ReattachmentMetrics
+  readonly onError: ErrorHandler
+}
+
 export class Reattachment {
   readonly #keepMs: number
-  readonly #onReattached: () => void
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #metrics: ReattachmentMetrics
   readonly #onError: ErrorHandler
   /** Notes being written, by tenant and key. */
   readonly #pending = new Map<string, Promise<unknown>>()
 
-  /**
-   * `keepMs` is how long a turn can be joined after its client left: two minutes by default, 0 for never.
-   * `onReattached` is called for every request that got the turn of an earlier one.
-   */
-  constructor(keepMs: number | undefined, onReattached: () => void, onError: ErrorHandler) {
-    this.#keepMs = keepMs ?? KEEP_MS
-    this.#onReattached = onReattached
+  constructor({ keepMs = KEEP_MS, clock, metrics, onError }: ReattachmentOptions) {
+    this.#keepMs = keepMs
+    this.#clock = clock
+    this.#metrics = metrics
     this.#onError = onError
   }
 
@@ -46,31 +68,62 @@ export class Reattachment {
   }
 
   /** Ends the hash of the bytes of a body. Requires bounded nesting. */
-  endHash(c: Context<GatewayEnv>, bytes: Hash, text: string): string {
+  endHash(c: Context<GatewayEnv>, bytes: Hash, text: string): RepeatedRequest {
     const sorted = c.req.path.endsWith(ROUTES.responses) ? sortMetadata(text) : undefined
-    const hash = sorted === undefined ? bytes : createHash('sha256').update(`sorted\n${sorted}`)
-    return hash.digest('base64url')
+    const body = sorted === undefined ? bytes : createHash('sha256').update(`sorted\n${sorted}`)
+    const session = SESSION_HEADERS.map((name) => c.req.header(name)).find(Boolean)
+    const inSession = session && body.copy().update(`\nsession ${session}`).digest('base64url')
+    return { hash: body.digest('base64url'), ...(inSession && { session: inSession }) }
   }
 
-  /** Takes a turn that a reader of the same request left, unless it failed, was cancelled or is gone. */
-  async take({ tenant, log }: TenantSpace, key: string): Promise<TurnRecord | undefined> {
-    await this.#pending.get(`${tenant} ${key}`)
+  /** Finds the turn of the same request before, unless it failed, was cancelled or is gone. */
+  async find(space: TenantSpace, request: RepeatedRequest): Promise<TurnRecord | undefined> {
+    const { hash, session } = request
+    const left = await this.#takeLeft(space, hash)
+    const turn = left ?? (session === undefined ? left : await this.#findUnread(space, session))
+    if (turn !== undefined) this.#metrics.reattached()
+    return turn
+  }
+
+  /** Takes a turn that a reader left. */
+  async #takeLeft({ tenant, log }: TenantSpace, hash: string): Promise<TurnRecord | undefined> {
+    await this.#pending.get(`${tenant} ${hash}`)
     for (let count = 0; count < MAX_TAKEN; count++) {
-      const turnId = await log.takeNote(key)
+      const turnId = await log.takeNote(hash)
       if (turnId === undefined) return undefined
       const turn = await log.getTurn(turnId)
-      if (turn === undefined || !isJoinable(turn)) continue
-      this.#onReattached()
-      return turn
+      if (turn !== undefined && isJoinable(turn)) return turn
     }
     return undefined
   }
 
+  /** Finds a turn that runs or has just ended. */
+  async #findUnread(
+    { tenant, log }: TenantSpace,
+    session: string,
+  ): Promise<TurnRecord | undefined> {
+    await this.#pending.get(`${tenant} ${session}`)
+    const [turnId] = await log.readNotes([session])
+    const turn = turnId === undefined ? undefined : await log.getTurn(turnId)
+    if (turn === undefined || !isJoinable(turn)) return undefined
+    const { endedAt } = turn
+    return endedAt === undefined || endedAt + this.#keepMs > this.#clock.now() ? turn : undefined
+  }
+
+  /** Records the turn of a request that names its session. */
+  start(space: TenantSpace, { session }: RepeatedRequest, turnId: string): void {
+    if (session !== undefined) this.#addNote(space, session, turnId, retainedMs(space.log))
+  }
+
   /** Records that a reader of the turn left. */
-  leave({ tenant, log }: TenantSpace, key: string, turnId: string): void {
+  leave(space: TenantSpace, { hash }: RepeatedRequest, turnId: string): void {
+    this.#addNote(space, hash, turnId, this.#keepMs)
+  }
+
+  #addNote({ tenant, log }: TenantSpace, key: string, turnId: string, ttlMs: number): void {
     const name = `${tenant} ${key}`
     const adding = log
-      .addNote(key, turnId, this.#keepMs)
+      .addNote(key, turnId, ttlMs)
       .catch((error: unknown) => this.#onError(error, {}))
     const all = Promise.all([this.#pending.get(name), adding]).then(() => {
       if (this.#pending.get(name) === all) this.#pending.delete(name)
@@ -78,7 +131,7 @@ export class Reattachment {
     this.#pending.set(name, all)
   }
 
-  /** Resolves when every departure so far is recorded. */
+  /** Resolves when everything so far is recorded. */
   async idle(): Promise<void> {
     await Promise.all(this.#pending.values())
   }

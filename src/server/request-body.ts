@@ -39,7 +39,7 @@ export function boundedBody(
     if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
       throw invalidBody(`is nested more than ${MAX_JSON_NESTING} levels deep`)
     }
-    if (hash !== undefined) c.set('bodyHash', reattachment.endHash(c, hash, sent))
+    if (hash !== undefined) c.set('repeated', reattachment.endHash(c, hash, sent))
     const polluting = pollutingKey(text)
     if (polluting !== undefined) throw invalidBody(`has the key ${polluting}`)
     // Hono stores promises here, despite its type.

@@ -80,15 +80,22 @@ test('codex runs a tool and gets the answer, whatever tools it brings', async ()
   expect(last).toMatchObject({ role: 'tool', tool_call_id: 'call_1' })
 })
 
-test('codex that is cut off in the middle of an answer gets all of it, for one provider call', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, ['examples/cut-codex.mjs', codex])
-  expect(stdout.split('\n')).toEqual([
-    'answer: The answer is complete.',
-    'requests of codex: 2',
-    'requests to the provider: 1',
-    '',
-  ])
-})
+test.each([
+  ['is cut off', []],
+  ['loses its network', ['--silent']],
+])(
+  'codex that %s in the middle of an answer gets all of it, for one provider call',
+  async (_how, flags) => {
+    const args = ['examples/cut-codex.mjs', ...flags, codex]
+    const { stdout } = await promisify(execFile)(process.execPath, args)
+    expect(stdout.split('\n')).toEqual([
+      'answer: The answer is complete.',
+      'requests of codex: 2',
+      'requests to the provider: 1',
+      '',
+    ])
+  },
+)
 
 test('the example explains how to install codex', async () => {
   const run = promisify(execFile)(process.execPath, ['examples/cut-codex.mjs', '/missing'])

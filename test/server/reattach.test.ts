@@ -184,6 +184,63 @@ test('a client that is disconnected because it does not read has left', async ()
   expect(again.header('x-turnstream-reattached')).toBe(call.runId)
 })
 
+describe('an agent that lost its network, with a connection that looks open', () => {
+  const inSession = (session: string, headers: Request['headers'] = {}): Request => {
+    return { headers: { 'x-claude-code-session-id': session, ...headers } }
+  }
+  const SESSION = inSession('session-1')
+
+  test('gets its turn again, while it runs and for two minutes after its end', async () => {
+    const clock = fakeClock()
+    const server = await startServer({ clock, log: new MemoryLog({ clock }) })
+    const { wire, call } = await begin(server, SESSION)
+    await wire.until('One ')
+    const during = await ask(server, SESSION)
+    await during.until('One ')
+    call.say('two.')
+    call.finish()
+    for (const each of [wire, during]) await each.until('[DONE]')
+    await clock.advance(119_000)
+    const after = await ask(server, SESSION)
+    await after.until('[DONE]')
+    for (const each of [during, after]) {
+      expect(each.header('x-turnstream-reattached')).toBe(call.runId)
+      expect(contentOf(each)).toContain('two.')
+    }
+    await clock.advance(1000)
+    const { call: second } = await begin(server, SESSION)
+    expect(turnsOf(server)).toBe(2)
+    second.finish()
+  })
+
+  test.each<[string, Request]>([
+    ['another session', inSession('session-2')],
+    ['no session', { headers: { 'x-thread-id': 'session-1' } }],
+    ['another body', { ...SESSION, body: { ...STREAM, seed: 1 } }],
+    ['x-turnstream-reattach: no', inSession('session-1', { 'x-turnstream-reattach': 'no' })],
+  ])('gets a new turn with %s', async (_name, request) => {
+    const server = await startServer()
+    await begin(server, SESSION)
+    const { wire } = await begin(server, request)
+    await wire.until('One ')
+    expect(wire.header('x-turnstream-reattached')).toBeUndefined()
+    expect(turnsOf(server)).toBe(2)
+  })
+
+  test('gets a new turn if the first failed, was cancelled or would be', async () => {
+    const server = await startServer()
+    const failed = await begin(server, SESSION)
+    fail(failed.call)
+    await sealed(server.log, failed.call.runId)
+    const cancelled = await begin(server, SESSION)
+    await server.log.requestCancel(cancelled.call.runId, 'enough')
+    await sealed(server.log, cancelled.call.runId)
+    await begin(server, inSession('session-1', { 'turnstream-cancel-on-disconnect': 'true' }))
+    await begin(server, SESSION)
+    expect(turnsOf(server)).toBe(4)
+  })
+})
+
 describe('a new turn is started', () => {
   /** Whether a request starts a turn of its own. */
   async function isNew(server: TestServer, request?: Request): Promise<boolean> {

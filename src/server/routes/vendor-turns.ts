@@ -14,7 +14,7 @@ import type { Submission } from '../../turns/turn-request.ts'
 import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { TurnFailedError } from '../openai/errors.ts'
-import { AnswerReader } from '../reattachment.ts'
+import { AnswerReader, type RepeatedRequest } from '../reattachment.ts'
 import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
 import type { StreamKind } from '../streams/open-streams.ts'
 import { headerOf, openSse, type SseConnection } from '../streams/sse-connection.ts'
@@ -94,7 +94,7 @@ export const answerHeaders = spec.turnHeaders.extend({
 })
 
 /**
- * Starts the turn of a request, or joins the one that its client left before. Sets its ids as headers, and
+ * Starts the turn of a request, or joins the one of the same request before. Sets its ids as headers, and
  * the names of what was ignored.
  */
 export async function startVendorTurn(
@@ -107,19 +107,20 @@ export async function startVendorTurn(
   const isTied = headers[HEADERS.cancelOnDisconnect] === 'true'
   const isNamed = headers[HEADERS.idempotencyKey] !== undefined
   const space = c.get('space')
-  const hash = c.get('bodyHash')
-  const left = hash === undefined ? undefined : await rejoin(c, context, hash)
-  const turn = left ?? (await startNew(c, context, request, headers))
+  const repeated = c.get('repeated')
+  const earlier = repeated && (await rejoin(c, context, repeated))
+  const turn = earlier ?? (await startNew(c, context, request, headers))
   const { turnId, threadId } = turn
   c.header(HEADERS.turnId, headerOf(turnId))
   c.header(HEADERS.threadId, headerOf(threadId))
   const started = { c, context, turn, isTied, isNamed }
   // A tied turn is cancelled when its client leaves.
-  if (hash === undefined || isTied) return started
+  if (repeated === undefined || isTied) return started
   const { reattachment } = context
+  if (earlier === undefined) reattachment.start(space, repeated, turnId)
   return {
     ...started,
-    reader: new AnswerReader(c, () => reattachment.leave(space, hash, turnId)),
+    reader: new AnswerReader(c, () => reattachment.leave(space, repeated, turnId)),
   }
 }
 
@@ -151,13 +152,13 @@ async function startNew(
   return turn
 }
 
-/** The turn that an earlier client of the same request left. */
+/** The turn of the same request before, whose client was cut off. */
 async function rejoin(
   c: Context<GatewayEnv>,
   { reattachment }: GatewayContext,
-  hash: string,
+  repeated: RepeatedRequest,
 ): Promise<TurnRecord | undefined> {
-  const turn = await reattachment.take(c.get('space'), hash)
+  const turn = await reattachment.find(c.get('space'), repeated)
   if (turn === undefined) return undefined
   c.set('turnId', turn.turnId)
   c.set('isReattached', true)

@@ -42,11 +42,12 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
     closing: signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: signal }),
     limits: new KeyLimits(UNLIMITED, clock),
-    reattachment: new Reattachment(
-      0,
-      () => {},
-      () => {},
-    ),
+    reattachment: new Reattachment({
+      keepMs: 0,
+      clock,
+      metrics: { reattached() {} },
+      onError() {},
+    }),
     openResponses: false,
     isInForce: () => true,
     onError: (error) => errors.push(error),
