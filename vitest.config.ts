@@ -32,7 +32,7 @@ export default defineConfig({
       },
     ],
     globalSetup: 'test/global-setup.ts',
-    setupFiles: ['test/watchdog.ts'],
+    setupFiles: ['test/watchdog.ts', 'test/seed.ts'],
     restoreMocks: true,
     // Read by test/case-count.ts.
     env: isQuick ? { TEST_TIER: 'quick' } : {},
