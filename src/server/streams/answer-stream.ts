@@ -100,23 +100,19 @@ export class AnswerStream {
   }
 
   async #follow(connection: SseConnection): Promise<void> {
-    this.#flushSoon()
+    await this.#sendAll(connection)
     for (;;) {
       const result = await (this.#next ?? this.#records.next())
       this.#next = undefined
       if (result.done === true) break
       if (isSliceOver()) await nextSlice()
       this.#text += this.#encode(eventOf(result.value))
-      if (this.#text.length > MAX_FRAME_CHARS) this.#flush()
+      if (this.#isBehind || this.#text.length > MAX_FRAME_CHARS) await this.#sendAll(connection)
       else this.#flushSoon()
-      if (this.#isBehind) {
-        await connection.drained()
-        this.#isBehind = false
-      }
     }
     // The turn may have ended before the stream was opened.
     this.#join()
-    this.#flush()
+    await this.#sendAll(connection)
   }
 
   /** Ignores malformed records and unknown types. Deltas, nearly all records, need no full check. */
@@ -141,10 +137,25 @@ export class AnswerStream {
 
   readonly #flush = (): void => {
     this.#isFlushing = false
+    if (this.#connection === undefined) return
+    if (this.#text.length > MAX_FRAME_CHARS) void this.#sendAll(this.#connection)
+    else this.#send(this.#connection)
+  }
+
+  /** Sends everything encoded, once the key's clients have read enough, and waits for a slow client. */
+  async #sendAll(connection: SseConnection): Promise<void> {
+    while (connection.isHeldBack(this.#text.length)) await connection.room()
+    this.#send(connection)
+    if (!this.#isBehind) return
+    await connection.drained()
+    this.#isBehind = false
+  }
+
+  #send(connection: SseConnection): void {
     if (this.#text === '') return
     const frame = new Frame(this.#text)
     this.#text = ''
-    if (this.#connection?.send(frame) === false) this.#isBehind = true
+    if (!connection.send(frame)) this.#isBehind = true
   }
 }
 

@@ -110,8 +110,8 @@ export abstract class SseConnection {
    * Whether the key's clients leave too much unread for a frame of this size: then await `room` and check again. Small
    * frames are always sent, so that slow clients do not block others.
    */
-  isHeldBack({ chunk }: Frame): boolean {
-    if (chunk.byteLength <= SMALL_FRAME_BYTES || !this.#slot.unsent.isFull) return false
+  isHeldBack(bytes: number): boolean {
+    if (bytes <= SMALL_FRAME_BYTES || !this.#slot.unsent.isFull) return false
     return !this.signal.aborted
   }
 

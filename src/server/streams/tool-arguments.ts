@@ -106,7 +106,7 @@ export class ArgumentSender {
     const connection = this.#connection
     const status = this.#sent.has(call.itemId) ? 'update' : 'create'
     const frame = new Frame(encodeSse({ data: JSON.stringify({ ...call, status }) }))
-    while (connection.isHeldBack(frame)) await connection.room()
+    while (connection.isHeldBack(frame.chunk.byteLength)) await connection.room()
     if (this.#stored.has(call.itemId) || this.#stop.signal.aborted) return
     this.#sent.add(call.itemId)
     if (!connection.send(frame)) await connection.drained()

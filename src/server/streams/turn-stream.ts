@@ -142,7 +142,7 @@ async function sendTail(
         continue
       }
       const frame = toFrame(each, id)
-      while (connection.isHeldBack(frame)) await connection.room()
+      while (connection.isHeldBack(frame.chunk.byteLength)) await connection.room()
       if (!connection.send(frame)) await connection.drained()
     }
   } finally {
