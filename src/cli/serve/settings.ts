@@ -177,7 +177,7 @@ export const SETTINGS = {
   maxOpenStreams: limit('max. open streams per key', '200'),
   maxConcurrentReads: limit('max. concurrent reads per key', '100'),
   maxUnsentBytes: limit('max. bytes that the clients of a key may leave unread', '67108864'),
-  maxThreads: limit('max. stored threads per tenant', '100000'),
+  maxThreads: limit('max. stored threads per tenant', '1000000'),
   maxConnections: limit('max. open connections', '10000'),
   maxUrlBytes: count('max. length of a request URL', '8192'),
   maxHeaderBytes: count('max. size of the request headers', '16384'),
