@@ -17,7 +17,12 @@ export interface Vendor<Options extends HttpProviderOptions> {
   readonly createTranslation: (context: TranslationContext) => Translation
   /** Matches the errors by which it refuses signatures and encrypted reasoning. */
   readonly refusal?: RegExp
-  /** Builds the request after such an error, from items without vendor data. Default `buildRequest`. */
+  /** The request to send after an error about a setting that nobody asked for, without that setting. */
+  readonly withoutDefaults?: (
+    request: ProviderRequest,
+    error: string,
+  ) => ProviderRequest | undefined
+  /** Builds the request after a refusal, from items without vendor data. Default `buildRequest`. */
   readonly rebuildRequest?: (request: ProviderRequest, options: Options) => VendorRequest
 }
 
@@ -45,6 +50,7 @@ export class CallRequest<Options extends HttpProviderOptions & { id: string }> {
       mapInput(request, (item) => this.#accepted(forProvider(item, options.id))),
       options.maxOutputTokens,
     )
+    if (refused.defaultsError !== undefined) this.#dropDefaults(refused.defaultsError)
   }
 
   #accepted(item: OutputItem): OutputItem {
@@ -59,8 +65,21 @@ export class CallRequest<Options extends HttpProviderOptions & { id: string }> {
     return build(this.#request, this.#options)
   }
 
-  /** Drops the vendor data, once, if that is what the error is about. Returns whether `build` changes. */
+  /** Drops what the error is about, if the request can do without. Returns whether `build` changes. */
   rebuildAfter(error: string): boolean {
+    if (!this.#dropDefaults(error)) return this.#dropVendorData(error)
+    this.#refused.defaultsError = error
+    return true
+  }
+
+  #dropDefaults(error: string): boolean {
+    const request = this.#vendor.withoutDefaults?.(this.#request, error)
+    this.#request = request ?? this.#request
+    return request !== undefined
+  }
+
+  /** Once. */
+  #dropVendorData(error: string): boolean {
     if (this.#isRebuilt || this.#vendor.refusal?.test(error) !== true) return false
     const before = JSON.stringify(this.build().body)
     const { input } = this.#request

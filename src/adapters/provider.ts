@@ -23,6 +23,8 @@ export interface ProviderRequest {
   tools?: readonly ToolDefinition[]
   toolChoice?: 'auto' | 'none' | 'required' | { name: string }
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high'
+  /** How to summarize the reasoning, for vendors that only show a summary. With an effort `auto` by default. */
+  reasoningSummary?: 'none' | 'auto' | 'concise' | 'detailed'
   /** Thinking budget in tokens, for providers that support one. */
   thinkingBudget?: number
   maxOutputTokens?: number

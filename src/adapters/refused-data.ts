@@ -7,6 +7,8 @@ const END_CHARS = 100
 
 /** Items whose vendor data a provider has refused. They stay in their thread, and each call would be refused again. */
 export class RefusedData {
+  /** The error by which it refused a setting that requests have by default. */
+  defaultsError: string | undefined
   readonly #keys = new Set<string>()
 
   add(items: readonly OutputItem[]): void {

@@ -8,6 +8,7 @@ export const CODEX_SETTINGS: VendorSettings = {
   name: NO_SUCH,
   thinkingBudget: 'codex takes reasoningEffort instead',
   reasoningEffort: (effort) => ({ effort, ...(effort !== 'none' && { summary: 'auto' }) }),
+  reasoningSummary: (summary) => ({ summary }),
   responseFormat(format) {
     if (format.type === 'json_object') return 'codex takes a json_schema, not json_object'
     return format.type === 'json_schema' ? { outputSchema: format.schema } : {}

@@ -65,6 +65,7 @@ const COMMON: readonly Spelling[] = [
     typeof value === 'boolean' ? value : undefined,
   ),
   ...spell('reasoningEffort', 'reasoning_effort reasoning.effort', toEffort),
+  ...spell('reasoningSummary', 'reasoning.summary reasoning.generate_summary', toSummary),
   ...spell(
     'responseFormat',
     'response_format text.format output_config.format',
@@ -195,6 +196,10 @@ const EFFORTS: Readonly<Record<string, Effort>> = {
 
 export function toEffort(value: unknown): Effort | undefined {
   return typeof value === 'string' && Object.hasOwn(EFFORTS, value) ? EFFORTS[value] : undefined
+}
+
+function toSummary(value: unknown): TurnSettings['reasoningSummary'] {
+  return value === 'auto' || value === 'concise' || value === 'detailed' ? value : undefined
 }
 
 /** Budgets in tokens up to which an effort is meant. Every provider takes an effort, and few a budget. */

@@ -68,6 +68,7 @@ const settings = fc.record(
   {
     toolChoice: fc.constantFrom('auto' as const, 'none' as const),
     reasoningEffort: fc.constantFrom(...(['none', 'minimal', 'low', 'medium', 'high'] as const)),
+    reasoningSummary: fc.constantFrom('concise' as const, 'detailed' as const),
     thinkingBudget: fc.integer({ min: 1000, max: 3000 }),
     maxOutputTokens: fc.integer({ min: 1, max: 5000 }),
     temperature: fc.double({ min: 0, max: 2, noNaN: true }),
@@ -154,6 +155,7 @@ const SAMPLE: Required<Omit<ProviderRequest, 'model' | 'input' | 'toolChoice' | 
   {
     tools: [{ name: 'f', parameters: schema, strict: true }],
     reasoningEffort: 'low',
+    reasoningSummary: 'concise',
     maxOutputTokens: 9000,
     temperature: 1,
     topP: 1,

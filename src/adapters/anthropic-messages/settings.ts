@@ -68,6 +68,7 @@ export const ANTHROPIC_SETTINGS: VendorSettings = {
   presencePenalty: NO_SUCH,
   logitBias: NO_SUCH,
   verbosity: NO_SUCH,
+  reasoningSummary: NO_SUCH,
   promptCacheKey: NO_SUCH,
   promptCache: WITHIN,
 }

@@ -23,6 +23,7 @@ export const GEMINI_SETTINGS: VendorSettings = {
     thinkingBudget === undefined
       ? thinking(EFFORT_BUDGETS[effort])
       : 'it conflicts with thinkingBudget; set only one',
+  reasoningSummary: NO_SUCH,
   // Schemas are always strict here, and need no name.
   responseFormat: (format) =>
     format.type === 'text'

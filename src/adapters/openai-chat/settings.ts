@@ -17,6 +17,7 @@ export function openaiChatSettings({ legacyMaxTokens, baseUrl }: Server): Vendor
     name: WITHIN,
     thinkingBudget: 'not supported; use reasoningEffort',
     reasoningEffort: (reasoning_effort) => ({ reasoning_effort }),
+    reasoningSummary: 'Chat Completions has no summaries',
     responseFormat(format): Fields {
       if (format.type !== 'json_schema') return { response_format: { ...format } }
       const { type, name, schema, strict } = format

@@ -78,7 +78,17 @@ const OPENAI: Vendor<HttpProviderOptions> = {
   buildRequest: buildOpenaiResponsesRequest,
   createTranslation: translateOpenaiResponses,
   refusal: ENCRYPTED_CONTENT_REFUSED,
+  withoutDefaults(request, error) {
+    const isDefault =
+      request.reasoningEffort !== undefined && request.reasoningSummary === undefined
+    return isDefault && SUMMARY_REFUSED.test(error)
+      ? { ...request, reasoningSummary: 'none' }
+      : undefined
+  },
 }
+
+/** "Your organization must be verified to generate reasoning summaries." */
+const SUMMARY_REFUSED = /must be verified to generate reasoning summar/i
 
 /** Converts a thread to a list of items, the vendor's own unchanged. */
 export function toInput(items: readonly OutputItem[]): Fields[] {

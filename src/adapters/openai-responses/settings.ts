@@ -9,9 +9,13 @@ export const OPENAI_RESPONSES_SETTINGS: VendorSettings = {
   name: NO_SUCH,
   thinkingBudget: 'the Responses API takes reasoningEffort instead',
   // With an effort, requests the reasoning: the API only exposes summaries.
-  reasoningEffort: (effort) => ({
-    reasoning: effort === 'none' ? { effort } : { effort, summary: 'auto' },
+  reasoningEffort: (effort, { reasoningSummary }) => ({
+    reasoning:
+      effort === 'none' || reasoningSummary !== undefined
+        ? { effort }
+        : { effort, summary: 'auto' },
   }),
+  reasoningSummary: (summary) => (summary === 'none' ? {} : { reasoning: { summary } }),
   responseFormat(format): Fields {
     if (format.type === 'text') return {}
     if (format.type === 'json_object') return { text: { format: { type: 'json_object' } } }

@@ -125,7 +125,7 @@ function toSettings(
   refuseFormat('text.format', body.text?.format)
   const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, ignored)
   ignoreUnknown(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
-  const { parallelToolCalls, ...rest } = settings
+  const { parallelToolCalls, ...rest } = withSummary(settings)
   const withTools = {
     tools: allowedTools(body.tool_choice, tools).map(toDefinition),
     ...(parallelToolCalls !== undefined && { parallelToolCalls }),
@@ -134,6 +134,12 @@ function toSettings(
     settings: { ...rest, ...omitNullish({ toolChoice }), ...(tools.length > 0 && withTools) },
     sources,
   }
+}
+
+/** OpenAI summarizes only on request, and refuses that to organizations that it has not verified. */
+function withSummary(settings: TurnSettings): TurnSettings {
+  const { reasoningEffort, reasoningSummary = 'none' } = settings
+  return reasoningEffort === undefined ? settings : { ...settings, reasoningSummary }
 }
 
 function toToolChoice(
@@ -173,7 +179,7 @@ const REPEATED = [
 
 function toParameters(body: ResponsesBody, tools: readonly unknown[]): Record<string, unknown> {
   const repeated = REPEATED.map((name) => [name, body[name]] as const)
-  const { effort = null, summary = null } = body.reasoning ?? {}
+  const { effort = null, generate_summary: legacy = null, summary = legacy } = body.reasoning ?? {}
   const kept = tools.filter((tool) => !isHosted(tool))
   return omitNullish({
     ...Object.fromEntries(repeated),
@@ -191,6 +197,4 @@ const PARAMETERS: readonly string[] = [
   'prompt',
   'stream',
   'tools',
-  'reasoning.summary',
-  'reasoning.generate_summary',
 ]

@@ -38,13 +38,16 @@ export function fitted(
   const names = unsupported(submission, chosen)
   if (names.length === 0) return submission
   const { settings, parameters } = submission
-  const paths = names.flatMap((name) => (name === 'strict' ? [] : (sources[name] ?? [])))
+  const paths = names.flatMap((name) => (REPEATED.has(name) ? [] : (sources[name] ?? [])))
   return {
     ...submission,
     ...(settings && { settings: withoutSettings(settings, names) }),
     ...(parameters && { parameters: paths.reduce(withoutPath, parameters) }),
   }
 }
+
+/** The response repeats these. A client that requested summaries gets all reasoning as such. */
+const REPEATED: ReadonlySet<SettingName> = new Set(['strict', 'reasoningSummary'])
 
 function unsupported({ settings }: Submission, chosen: ChosenModel): readonly SettingName[] {
   return chosen.provider.unsupported?.({ ...settings, model: chosen.model }) ?? []
