@@ -54,6 +54,17 @@ function runAll(tasks: Set<() => void>): void {
   }
 }
 
+/**
+ * A signal that aborts with the first of several, until it is released. `AbortSignal.any` of Node 20 leaves an entry in
+ * each of them, which leaks if one lives as long as the process.
+ */
+export function anyOf(signals: readonly StopSignal[]): { signal: StopSignal; release: () => void } {
+  const stop = new Stop()
+  if (signals.some(({ aborted }) => aborted)) stop.abort()
+  const releases = signals.map((signal) => onAbort(signal, () => stop.abort()))
+  return { signal: stop, release: () => releases.forEach((release) => release()) }
+}
+
 /** An AbortController and its signal, for thousands of open streams: a pair of Node takes 1 KB. */
 export class Stop implements StopSignal {
   #isAborted = false

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
-import { onAbort, Stop } from '../../src/async/on-abort.ts'
+import { anyOf, onAbort, Stop } from '../../src/async/on-abort.ts'
 
 function listenersOf(signal: AbortSignal): number {
   return getEventListeners(signal, 'abort').length
@@ -54,5 +54,21 @@ describe('a Stop', () => {
     stop.abort()
     expect(stop.aborted).toBe(true)
     expect(ran).toEqual([2, 3])
+  })
+})
+
+describe('any of several signals', () => {
+  test('aborts with the first, and leaves nothing in the others once it is released', () => {
+    const [one, other] = [new AbortController(), new AbortController()]
+    const { signal, release } = anyOf([one.signal, other.signal])
+    expect(signal.aborted).toBe(false)
+    one.abort()
+    expect(signal.aborted).toBe(true)
+    release()
+    expect(listenersOf(other.signal)).toBe(0)
+  })
+
+  test('is aborted if one of them already is', () => {
+    expect(anyOf([AbortSignal.abort(), new Stop()]).signal.aborted).toBe(true)
   })
 })

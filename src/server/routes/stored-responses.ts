@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
+import { anyOf } from '../../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { ResponsesEncoder } from '../../dialects/responses/encode.ts'
 import type { ResponsesObject } from '../../dialects/responses/wire.ts'
@@ -181,11 +182,12 @@ async function endOf(
 ): Promise<void> {
   const late = new AbortController()
   const stopTimer = clock.after(CANCEL_MS, () => late.abort())
-  const signal = AbortSignal.any([late.signal, closing])
+  const { signal, release } = anyOf([late.signal, closing])
   try {
     // Only the end of the iteration matters.
     for await (const _ of log.tail(turnId, 'events', START, signal)) continue
   } finally {
+    release()
     stopTimer()
   }
 }

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
-import { onAbort } from '../../async/on-abort.ts'
+import { anyOf, onAbort } from '../../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { START } from '../../log/offsets.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
@@ -220,20 +220,21 @@ export async function followAnswer(
 ): Promise<void> {
   const { log } = c.get('space')
   const client = watchClient(c)
-  const reading = AbortSignal.any([client.signal, context.closing])
+  const reading = anyOf([client.signal, context.closing])
   let isOver = false
   try {
-    for await (const record of log.tail(turn.turnId, 'events', START, reading)) {
+    for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
       if (isSliceOver()) await nextSlice()
       if (!('event' in record) || !isStreamEvent(record.event)) continue
       take(record.event)
       isOver ||= TERMINALS.has(record.event.type)
     }
     if (client.signal.aborted && isTied) cancel(log, turn.turnId, context)
-    if (reading.aborted && !isOver) {
+    if (reading.signal.aborted && !isOver) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'the turn is still running')
     }
   } finally {
+    reading.release()
     client.release()
   }
 }
