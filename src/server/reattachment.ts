@@ -2,7 +2,6 @@ import { createHash, type Hash } from 'node:crypto'
 import type { Context } from 'hono'
 import type { Clock } from '../async/clock.ts'
 import type { TurnRecord } from '../log/turn-log.ts'
-import { retainedMs } from '../log/notes.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import { HEADERS, ROUTES, SESSION_HEADERS } from '../protocol/names.ts'
 import { onSent } from './client-close.ts'
@@ -14,7 +13,8 @@ import type { ErrorHandler, GatewayEnv, TenantSpace } from './context.ts'
  * found by another instance and is used once.
  *
  * A client that lost its network closes nothing: it still seems to read, or to have read everything. But an agent never
- * repeats a request whose answer it got. So each turn of an agent's session is a note, too.
+ * repeats a request whose answer it got. So each turn of an agent's session is a note, too. Once the turn has ended, it
+ * is used once.
  */
 
 const PATHS: readonly string[] = [ROUTES.chatCompletions, ROUTES.responses, ROUTES.messages]
@@ -23,6 +23,9 @@ const PATHS: readonly string[] = [ROUTES.chatCompletions, ROUTES.responses, ROUT
 const MAX_TAKEN = 16
 
 const KEEP_MS = 120_000
+
+/** Longer than nearly every turn. */
+const SESSION_NOTE_MS = 60 * 60 * 1000
 
 /** A request that may be repeated: the hash of its path and body, and of its session if it names one. */
 export interface RepeatedRequest {
@@ -97,7 +100,7 @@ export class Reattachment {
     return undefined
   }
 
-  /** Finds a turn that runs or has just ended. */
+  /** Finds a turn that runs, or takes one that has just ended. */
   async #findUnread(
     { tenant, log }: TenantSpace,
     session: string,
@@ -106,13 +109,14 @@ export class Reattachment {
     const [turnId] = await log.readNotes([session])
     const turn = turnId === undefined ? undefined : await log.getTurn(turnId)
     if (turn === undefined || !isJoinable(turn)) return undefined
-    const { endedAt } = turn
-    return endedAt === undefined || endedAt + this.#keepMs > this.#clock.now() ? turn : undefined
+    if (turn.endedAt === undefined) return turn
+    if (turn.endedAt + this.#keepMs <= this.#clock.now()) return undefined
+    return (await log.takeNote(session)) === turnId ? turn : undefined
   }
 
   /** Records the turn of a request that names its session. */
   start(space: TenantSpace, { session }: RepeatedRequest, turnId: string): void {
-    if (session !== undefined) this.#addNote(space, session, turnId, retainedMs(space.log))
+    if (session !== undefined) this.#addNote(space, session, turnId, SESSION_NOTE_MS)
   }
 
   /** Records that a reader of the turn left. */

@@ -106,8 +106,9 @@ test('what remains of a response with store: false is its place in the thread', 
   for (const secret of [SECRET, 'The answer.', 'You are codex', 'shell', 'installation']) {
     expect(remains).not.toContain(secret)
   }
-  // By which the conversation is still recognised: the ids of the turn and its thread.
-  expect(await server.log.bytesKept()).toBe(`${threadId} ${id.slice('resp_'.length)}`.length)
+  // By which the conversation, and for an hour the session, is recognised: the ids of the turn and its thread.
+  const turnId = id.slice('resp_'.length)
+  expect(await server.log.bytesKept()).toBe(`${threadId} ${turnId}${turnId}`.length)
   const deleted = await send(server, `DELETE /v1/responses/${id}`)
   expect([deleted.status, json(deleted).deleted]).toEqual([200, true])
 })
