@@ -126,9 +126,7 @@ export const createClient = (options: ClientOptions = {}): Client => {
       const { turnId = newId(), threadId = newId() } = request
       const body = { ...request, turnId, threadId }
       const optimistic = optimisticTurn(body)
-      const accepted = deliver('POST', '/api/v2/submit', body, (abandon) =>
-        unsent.set(turnId, abandon),
-      )
+      const accepted = deliver('/api/v2/submit', body, (abandon) => unsent.set(turnId, abandon))
       const turn = turns.set(turnId, createTurn(context, turnId, optimistic, accepted))
       // Keeps the turn from being collected until then.
       const answered = accepted.finally(() => unsent.delete(turn.turnId))
@@ -143,17 +141,17 @@ export const createClient = (options: ClientOptions = {}): Client => {
     cancel(turnId, reason) {
       const abandon = unsent.get(turnId)
       abandon?.()
-      return deliver('POST', path`/api/v2/runs/${turnId}/cancel`, { reason }).catch((error) => {
+      return deliver(path`/api/v2/runs/${turnId}/cancel`, { reason }).catch((error) => {
         // It may not have reached the gateway.
         if (!abandon) throw error
       })
     },
 
     approve: (turnId, approvalId, answer) =>
-      deliver('POST', path`/api/v2/runs/${turnId}/approvals/${approvalId}`, answer),
+      deliver(path`/api/v2/runs/${turnId}/approvals/${approvalId}`, answer),
 
     delete(threadId) {
-      return deliver('DELETE', path`/api/v2/threads/${threadId}`).catch((error) => {
+      return deliver(path`/api/v2/threads/${threadId}`).catch((error) => {
         if (error.status !== 404) throw error
       })
     },

@@ -132,8 +132,15 @@ const TABLE: Record<Phase, Row> = {
   connecting: {
     ...ACTIVE,
     opened: (at, moment) => {
-      const live = { phase: 'live', since: moment.now, hasOpened: true } as const
-      return hear({ ...at, ...live, overdueAt: Infinity, cause: undefined }, moment)
+      const live: Connection = {
+        ...at,
+        phase: 'live',
+        since: moment.now,
+        overdueAt: Infinity,
+        hasOpened: true,
+        cause: undefined,
+      }
+      return hear(live, moment)
     },
   },
   live: ACTIVE,
@@ -154,10 +161,11 @@ export const transition = (at: Connection, happening: Happening, moment: Moment)
   TABLE[at.phase][happening]?.(at, moment) ?? at
 
 /** When `tick` is due; Infinity for never. */
-export const nextTickAt = ({ request, dueAt, overdueAt }: Connection, moment: Moment): number => {
-  const next = moment.isHidden && request ? Infinity : dueAt
-  return overdueAt > moment.now ? Math.min(next, overdueAt) : next
-}
+export const nextTickAt = (
+  { request, dueAt, overdueAt }: Connection,
+  { now, isHidden }: Moment,
+): number =>
+  Math.min(isHidden && request ? Infinity : dueAt, overdueAt > now ? overdueAt : Infinity)
 
 /** What to show of a connection. */
 export interface ConnectionState {

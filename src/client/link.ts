@@ -11,7 +11,6 @@ import {
 } from './connection.ts'
 import { ClientError } from './errors.ts'
 import type { Page } from './page.ts'
-import { elapsedTime } from './time.ts'
 
 export interface LinkDeps {
   readonly clock: Clock
@@ -33,14 +32,19 @@ export const createLink = (
   attempt: Attempt,
   onChange: (state: ConnectionState) => void,
 ): Report => {
-  const elapsed = elapsedTime(clock)
   let at = IDLE
+  let now = 0
+  let timeOfDay = 0
   let state = IDLE_STATE
   let cancelTimer: (() => void) | undefined
   let stopListening: (() => void) | undefined
 
   const dispatch: Report = (happening, fact) => {
-    const now = elapsed()
+    // Monotonic clocks of browsers leave out the time in which the machine slept. A time of day that is set back does not
+    // matter; one that is set forward counts as sleep, which costs one reconnect.
+    const before = timeOfDay
+    timeOfDay = clock.now()
+    now += Math.max(0, timeOfDay - before)
     const moment = { ...fact, now, random: random(), isHidden: page.isHidden() }
     const { request } = at
     at = transition(at, happening, moment)

@@ -69,7 +69,7 @@ export const createLive = <State extends { readonly connection: ConnectionState 
 
   /** The connection as it is now. What listeners know may be older. */
   let current = IDLE_STATE
-  let { view } = feed
+  let view = feed.view
   let state = toState(view, current)
 
   const publish = () => {
@@ -119,7 +119,21 @@ export const createLive = <State extends { readonly connection: ConnectionState 
     },
 
     async *[Symbol.asyncIterator]() {
-      yield* statesOf(live, () => isSettled(current))
+      let wake: (() => void) | undefined
+      let shown: State | undefined
+      const unsubscribe = live.subscribe(() => wake?.())
+      try {
+        while (state !== shown || !isSettled(current)) {
+          if (state !== shown) yield (shown = state)
+          else {
+            await new Promise<void>((resolve) => {
+              wake = resolve
+            })
+          }
+        }
+      } finally {
+        unsubscribe()
+      }
       const { status, cause } = current
       if (cause && (source.isOver || status === 'failed')) throw cause
     },
@@ -139,27 +153,3 @@ export const createLive = <State extends { readonly connection: ConnectionState 
 }
 
 const isSettled = ({ status }: ConnectionState) => status === 'ended' || status === 'failed'
-
-/** Yields each state of a store, or the newest if several came meanwhile. */
-async function* statesOf<State>(
-  { subscribe, getSnapshot }: Live<State>,
-  isLast: () => boolean,
-): AsyncGenerator<State> {
-  let wake: (() => void) | undefined
-  let shown: State | undefined
-  const unsubscribe = subscribe(() => wake?.())
-  try {
-    for (;;) {
-      const state = getSnapshot()
-      if (state !== shown) yield (shown = state)
-      else if (isLast()) return
-      else {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-    }
-  } finally {
-    unsubscribe()
-  }
-}

@@ -15,10 +15,8 @@ export interface RequestsOptions extends LinkDeps {
   readonly fetch?: typeof fetch
 }
 
-type Method = 'GET' | 'POST' | 'DELETE'
-
 interface RequestInit {
-  readonly method?: Method
+  readonly method?: 'POST' | 'DELETE'
   /** JSON. */
   readonly body?: string | null
   readonly signal?: AbortSignal | null
@@ -30,11 +28,10 @@ export interface Requests {
   /** Sends a request once. Throws ClientError unless the response is 2xx. */
   readonly send: (path: string, init?: RequestInit) => Promise<Response>
   /**
-   * Sends an idempotent request until it is answered, over lost connections. `onStart` gets a function that abandons it:
+   * Posts a body, or deletes without one, until it is answered, over lost connections. `onStart` gets a function that abandons it:
    * then it rejects with `ABORTED`.
    */
   readonly deliver: (
-    method: Method,
     path: string,
     body?: object,
     onStart?: (abandon: () => void) => void,
@@ -79,9 +76,10 @@ export const createRequests = (options: RequestsOptions): Requests => {
     }
   }
 
-  const deliver: Requests['deliver'] = (method, path, body, onStart) =>
+  const deliver: Requests['deliver'] = (path, body, onStart) =>
     new Promise((resolve, reject) => {
       const json = body ? JSON.stringify(body) : null
+      const method = json ? 'POST' : 'DELETE'
       const attempt: Attempt = async (signal, report) => {
         // Uploads report no progress: allow for 8 bytes per ms.
         report('heard', { pingMs: LONG_MS + (json?.length ?? 0) / 16 })

@@ -19,7 +19,7 @@ export const createFrameReader = (): ((text: string) => Frame[]) => {
 
   return (text) => {
     const blocks = (rest + text).split(/\r?\n\r?\n/)
-    rest = blocks.pop() ?? ''
+    rest = blocks.pop() as string
     // A stream may not make a page hold more than this, in UTF-16 units.
     const maxLength = 2 ** 25
     if (rest.length > maxLength) {

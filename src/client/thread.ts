@@ -45,7 +45,6 @@ interface ThreadPage {
 }
 
 export const createThread = (context: Context, threadId: string): OpenThread => {
-  const { send } = context
   const route = path`/xapi/threads/${threadId}`
   const newest = `${route}?first=newest`
   const feed = createFeed()
@@ -59,7 +58,7 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
       // Until then the thread may not exist.
       await submitted
       let json = ''
-      await readText(await send(newest, { signal }), signal, report, (text) => {
+      await readText(await context.send(newest, { signal }), signal, report, (text) => {
         json += text
       })
       const page: ThreadPage = JSON.parse(json)
@@ -93,7 +92,7 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
     async loadOlder() {
       const { older } = feed
       if (!older) return
-      const page: ThreadPage = await (await send(newest + path`&cursor=${older}`)).json()
+      const page: ThreadPage = await (await context.send(newest + path`&cursor=${older}`)).json()
       // Meanwhile this page was loaded by another call, or the thread again.
       if (older !== feed.older) return
       feed.older = page.nextCursor

@@ -84,7 +84,7 @@ export const prepend = (view: View, older: View): View => {
 
 /** Everything that is known of a turn. */
 export const outputsOf = ({ started, items, end }: TurnView): StreamOutput[] =>
-  [started, ...items, end].filter((output) => !!output)
+  [started, ...items, end].flatMap((output) => output ?? [])
 
 export const findTurn = (view: View, turnId: string): TurnView | undefined =>
   view.turns[indexOfTurn(view, turnId)]
