@@ -38,9 +38,10 @@ export class ThreadChain {
   #attachments: string[] = []
   #keys: string[] = []
 
-  /** Reads the items of a request. */
-  static async read(items: readonly HistoryItem[]): Promise<ThreadChain> {
+  /** Reads the items of a request. Conversations of different end users are never the same. */
+  static async read(items: readonly HistoryItem[], user?: string): Promise<ThreadChain> {
     const chain = new ThreadChain()
+    if (user !== undefined) chain.#hash.update(`user ${user}`, ENCODING)
     await chain.#addAll(items)
     return chain
   }

@@ -11,6 +11,9 @@ import { earlierTurns } from './thread-history.ts'
 /** How long the end of a turn may wait for its entry. */
 const MAX_WAIT_MS = 1000
 
+/** In place of a turn, where the same conversation took place in several threads: they may be of different users. */
+const AMBIGUOUS = '-'
+
 /** Failed turns after the one that a request continues. */
 const MAX_RETRIES = 200
 
@@ -22,7 +25,7 @@ export interface TurnPlace {
 
 /**
  * Returns the newest known turn that the request begins with: its history and its answer. Undefined if there is
- * none.
+ * none, or one in each of several threads.
  */
 export async function findContinued(
   log: TurnLog,
@@ -93,5 +96,7 @@ export async function indexAnswer(
 async function addEntry({ log, answerKey, items, threadId, turnId }: AnswerEntry): Promise<void> {
   const key = await answerKey(items)
   if (key === undefined) return
-  await log.addNote(key, `${threadId} ${turnId}`, retainedMs(log))
+  const [before] = await log.readNotes([key])
+  const isFirst = before === undefined || before.startsWith(`${threadId} `)
+  await log.addNote(key, isFirst ? `${threadId} ${turnId}` : AMBIGUOUS, retainedMs(log))
 }

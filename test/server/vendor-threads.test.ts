@@ -109,6 +109,21 @@ describe.each(DOOR_NAMES)('%s', (door) => {
     expect(await threadOf(later)).toBe('mine')
   })
 
+  test('keeps a sub-agent in a thread of its own while the session is running', async () => {
+    const { server, open, threadOf } = await stage()
+    const headers = { 'x-claude-code-session-id': 'session' }
+    const next = server.held.nextCall()
+    const running = open(door, { model: 'held/m', headers }).ask('a')
+    const held = await next
+    const agent = open(door, { headers })
+    const asked = await agent.ask('Weather?')
+    const told = await agent.answerCalls(asked.callIds, 'sun')
+    expect(await threadOf(asked)).not.toBe('session')
+    expect(await threadOf(told)).toBe(await threadOf(asked))
+    held.finish()
+    await running
+  })
+
   test('gives concurrent requests of one thread a thread each', async () => {
     const { open, threadOf } = await stage(Array.from({ length: 8 }, () => say('So.')))
     const asking = Array.from({ length: 8 }, () =>
@@ -373,11 +388,11 @@ describe('the thread of a request', () => {
   test('has the metadata of its first request', async () => {
     const { server } = await stage(['1', '2'].map(say))
     let messages = [{ role: 'user', content: 'a' }]
-    for (const user of ['ann', 'bob']) {
-      const body = { model: 'agent/m', messages, user }
+    for (const topic of ['first', 'second']) {
+      const body = { model: 'agent/m', messages, user: 'ann', metadata: { topic } }
       const { json, headers } = await call(server, 'POST /v1/chat/completions', { body })
       const thread = await server.log.getThread(headers.get('x-thread-id') ?? '')
-      expect(thread?.metadata).toEqual({ user: 'ann' })
+      expect(thread?.metadata).toEqual({ user: 'ann', metadata: { topic: 'first' } })
       messages = [...messages, json.choices[0].message, { role: 'user', content: 'b' }]
     }
   })

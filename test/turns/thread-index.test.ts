@@ -49,6 +49,32 @@ test('a turn is found by its conversation once its end is visible, and until it 
   expect(rig.errors).toEqual([])
 })
 
+test('a conversation that took place in two threads is found in neither', async () => {
+  const log = new MemoryLog()
+  for (const [runId, threadId] of [
+    ['r1', 'a'],
+    ['r2', 'a'],
+    ['r3', 'b'],
+    ['r4', 'b'],
+  ] as const) {
+    const rig = newRig({ log, rounds: [ANSWER] })
+    const { answerKey } = await ThreadChain.read([PROMPT])
+    await rig.submit({ runId, threadId }, { answerKey })
+    await rig.settled()
+    const expected = threadId === 'a' ? { turnId: runId, threadId } : undefined
+    expect(await found(log)).toEqual(expected)
+  }
+})
+
+test('conversations of different users are different', async () => {
+  const keys = await Promise.all(
+    [undefined, 'ann', 'bob'].map(
+      async (user) => (await ThreadChain.read([PROMPT, TOLD], user)).keys,
+    ),
+  )
+  expect(new Set(keys.flat()).size).toBe(3)
+})
+
 test('a store that cannot record it neither fails nor holds the end of the turn', async () => {
   class Broken extends MemoryLog {
     override async addNote() {

@@ -39,8 +39,8 @@ export async function startInThread(
   submission: Submission,
   { headers, previous, fit }: ThreadRequest,
 ): Promise<Submitted> {
-  const { history = [], input } = submission
-  const chain = await ThreadChain.read([...history, ...input])
+  const { history = [], input, settings } = submission
+  const chain = await ThreadChain.read([...history, ...input], settings?.user)
   const { log } = c.get('space')
   const place = await choosePlace(log, headers, () => previous ?? findContinued(log, chain))
   const { answerKey } = chain
@@ -62,7 +62,7 @@ async function choosePlace(
   findBefore: () => TurnPlace | undefined | Promise<TurnPlace | undefined>,
 ): Promise<Pick<SubmitOptions, 'threadId' | 'follows'> | undefined> {
   const named = namedThread(headers)
-  if (named !== undefined) return (await isRunning(log, named)) ? undefined : { threadId: named }
+  if (named !== undefined && !(await isRunning(log, named))) return { threadId: named }
   const before = await findBefore()
   if (before === undefined || !(await canContinue(log, before))) return undefined
   const { threadId, turnId: follows } = before
