@@ -64,11 +64,43 @@ export function retryAfter(header: string | null): number | undefined {
 
 /** The message in a known vendor error format, or the body if it is a sentence. */
 export function vendorMessage(body: string): string {
+  const error = errorIn(body)
+  const message = isRecord(error) ? error['message'] : error
+  return typeof message === 'string' ? message.trim() : sentenceOf(body)
+}
+
+/** Codes that clients act on. The others say no more than the status. */
+const KNOWN_CODES: ReadonlySet<unknown> = new Set([
+  'context_length_exceeded',
+  'insufficient_quota',
+  'server_is_overloaded',
+  'slow_down',
+  'usage_not_included',
+])
+
+/** How Anthropic, Gemini and compatible servers say it: they have no code for it. */
+const CONTEXT_EXCEEDED =
+  /prompt is too long|maximum context length|input token count.{0,40}exceeds the maximum/i
+
+/** The code of an error response. */
+export function vendorCode(status: number, body: string): string {
+  const error = errorIn(body)
+  const { code, type } = isRecord(error) ? error : {}
+  const known = [code, type].find((each) => KNOWN_CODES.has(each))
+  if (typeof known === 'string') return known
+  const isTooLong = status === 400 && CONTEXT_EXCEEDED.test(vendorMessage(body))
+  return isTooLong ? 'context_length_exceeded' : `HTTP_${status}`
+}
+
+/** The vendor only accepts further calls after a payment. */
+export function isOutOfQuota(code: string): boolean {
+  return code === 'insufficient_quota' || code === 'usage_not_included'
+}
+
+function errorIn(body: string): unknown {
   const json = parseJsonSafe(body)
   const outer = Array.isArray(json) ? (json[0] as unknown) : json
-  const inner = isRecord(outer) ? (outer['error'] ?? outer) : undefined
-  const message = isRecord(inner) ? inner['message'] : inner
-  return typeof message === 'string' ? message.trim() : sentenceOf(body)
+  return isRecord(outer) ? (outer['error'] ?? outer) : undefined
 }
 
 /** Pages, stack traces and other JSON may contain anything. */

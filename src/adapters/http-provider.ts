@@ -8,12 +8,14 @@ import { readBody } from './body.ts'
 import {
   type CallFault,
   EMPTY_ANSWER,
+  isOutOfQuota,
   isRedirect,
   junkFault,
   readStart,
   redirectFault,
   retryAfter,
   unreachable,
+  vendorCode,
   vendorMessage,
 } from './call-faults.ts'
 import { CallRequest, type Vendor } from './call-request.ts'
@@ -449,10 +451,11 @@ class Call {
     const isPatient = retryAfterMs === undefined || retryAfterMs <= MAX_RETRY_AFTER_MS
     const { retryTimeouts } = this.#attempt
     const canRetry = status === GATEWAY_TIMEOUT ? retryTimeouts : RETRYABLE_STATUSES.has(status)
+    const code = vendorCode(status, body)
     return {
-      code: `HTTP_${status}`,
+      code,
       message: vendorMessage(body) || response.statusText || 'no message',
-      isRetryable: canRetry && isPatient,
+      isRetryable: canRetry && isPatient && !isOutOfQuota(code),
       isRefusal: REFUSING_STATUSES.has(status) && this.#attempt.request.rebuildAfter(body),
       retryAfterMs,
     }

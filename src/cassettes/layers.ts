@@ -1,4 +1,4 @@
-import { vendorMessage } from '../adapters/call-faults.ts'
+import { vendorCode, vendorMessage } from '../adapters/call-faults.ts'
 import { EventStamp } from '../adapters/event-stamp.ts'
 import { TRANSLATIONS } from '../adapters/read-events.ts'
 import { VendorReader } from '../adapters/vendor-input.ts'
@@ -57,8 +57,9 @@ export function hasStream({ response }: CassetteCall): boolean {
 function faultOf(call: CassetteCall): ErrorObject | undefined {
   const { response, end } = call
   if (response !== undefined && !hasStream(call)) {
-    const message = vendorMessage(textOf(call)) || 'no message'
-    return { code: `HTTP_${response.status}`, message }
+    const body = textOf(call)
+    const message = vendorMessage(body) || 'no message'
+    return { code: vendorCode(response.status, body), message }
   }
   switch (end?.reason) {
     case 'complete':

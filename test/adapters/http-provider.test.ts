@@ -116,6 +116,26 @@ describe('a failed request', () => {
     expect(server.bodies).toHaveLength(1)
   })
 
+  const CODED: [status: number, error: object, code: string][] = [
+    [429, { message: 'no', code: 'insufficient_quota' }, 'insufficient_quota'],
+    [429, { message: 'no', type: 'insufficient_quota', code: null }, 'insufficient_quota'],
+    [400, { message: 'no', code: 'context_length_exceeded' }, 'context_length_exceeded'],
+    [400, { message: 'prompt is too long: 9 tokens > 8 maximum' }, 'context_length_exceeded'],
+    [400, { message: 'The input token count (9) exceeds the maximum' }, 'context_length_exceeded'],
+    [400, { message: 'no', code: 'something_else' }, 'HTTP_400'],
+  ]
+
+  test.each(CODED)('with status %i and %j has the code %s, and is not retried', async (...row) => {
+    const [status, error, code] = row
+    const { provider, server } = await setUp((response) => {
+      response.writeHead(status)
+      response.end(JSON.stringify({ error }))
+    })
+    const events = await collect(provider.stream(request, run))
+    expect(last(events)).toMatchObject({ type: 'response_error', error: { code } })
+    expect(server.bodies).toHaveLength(1)
+  })
+
   test.each([429, 500, 502, 503, 529])('with status %i is retried', async (status) => {
     const clock = fakeClock()
     const { provider, server } = await setUp(
