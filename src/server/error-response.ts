@@ -3,11 +3,16 @@ import type { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { Approval } from '../protocol/stream-output.ts'
-import { anthropicError, isAnthropicRequest } from './anthropic/errors.ts'
+import {
+  type AnthropicErrorFields,
+  anthropicError,
+  isAnthropicRequest,
+} from './anthropic/errors.ts'
 import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
 import { ApprovalAnsweredError, LimitedError, RequestInvalidError } from './errors.ts'
 import {
   isVendorPath,
+  noRetry,
   type OpenaiErrorBody,
   openaiErrorBody,
   TurnFailedError,
@@ -69,26 +74,29 @@ export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHan
   const requestId = c.get('requestId')
   const isAnthropics = isAnthropicRequest(c.req)
   if (error instanceof TurnFailedError) {
-    const { body, status, headers } = error
+    const { body, status, headers, failureCode: code } = error
     if (!isAnthropics) return c.json(withParamOf(c.req.path, body), status, headers)
-    return refuseAsAnthropic(c, body.error.message, status, headers)
+    return refuseAsAnthropic(c, { message: body.error.message, status, code }, headers)
   }
   const path = isAnthropics ? '' : c.req.path
   const { code, status, body, headers } = toErrorResponse(error, requestId, path)
   c.set('refusal', code)
   if (status >= 500 && !EXPECTED.has(code)) onError(error, { requestId })
-  if (isAnthropics) return refuseAsAnthropic(c, body.error.message, status, headers)
-  return c.json(body, status, headers)
+  // Another instance may accept what this one answers with 503.
+  const isFinal = !ERROR_CODES[code].retryable && status !== 503
+  if (isFinal && isVendorPath(c.req.path)) Object.assign(headers, noRetry(status))
+  if (!isAnthropics) return c.json(body, status, headers)
+  return refuseAsAnthropic(c, { message: body.error.message, status }, headers)
 }
 
 function refuseAsAnthropic(
   c: Context<GatewayEnv>,
-  message: string,
-  given: number,
+  fields: Omit<AnthropicErrorFields, 'requestId'>,
   headers: Record<string, string>,
 ): Response {
-  const { status, body } = anthropicError(message, given, c.get('requestId'))
-  return c.json(body, status, { ...headers, 'request-id': c.get('requestId') })
+  const requestId = c.get('requestId')
+  const { status, body } = anthropicError({ ...fields, requestId })
+  return c.json(body, status, { ...headers, 'request-id': requestId })
 }
 
 /** Hono only reports that a body is not JSON, by content or type. */

@@ -1,5 +1,5 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { MessagesError } from '../../dialects/messages/wire.ts'
+import { type MessagesError, messagesErrorType } from '../../dialects/messages/wire.ts'
 import { ROUTES } from '../../protocol/names.ts'
 
 interface RequestHead {
@@ -15,6 +15,7 @@ export function isAnthropicRequest(request: RequestHead): boolean {
 }
 
 const TYPES: Record<number, string> = {
+  400: 'invalid_request_error',
   401: 'authentication_error',
   402: 'billing_error',
   403: 'permission_error',
@@ -25,20 +26,35 @@ const TYPES: Record<number, string> = {
   529: 'overloaded_error',
 }
 
-/** An error in Anthropic's format. Its clients retry a 529 as they would a 503. */
-export function anthropicError(
-  message: string,
-  given: number,
-  requestId: string,
-): { status: ContentfulStatusCode; body: MessagesError } {
-  const status = given === 503 ? 529 : given
+const STATUSES = new Map(Object.entries(TYPES).map(([status, type]) => [type, Number(status)]))
+
+export interface AnthropicErrorFields {
+  readonly message: string
+  readonly status: number
+  readonly requestId: string
+  /** Of a failed turn. */
+  readonly code?: string
+}
+
+/**
+ * An error in Anthropic's format. A turn that fails has the type that its stream would have, and the status of that type.
+ * Clients retry a 529 as they would a 503.
+ */
+export function anthropicError({
+  message,
+  status: given,
+  requestId,
+  code = '',
+}: AnthropicErrorFields): {
+  status: ContentfulStatusCode
+  body: MessagesError
+} {
+  const known = messagesErrorType(code)
+  const status = STATUSES.get(known ?? '') ?? (given === 503 ? 529 : given)
   const fallback = status < 500 ? 'invalid_request_error' : 'api_error'
+  const type = known ?? TYPES[status] ?? fallback
   return {
     status: status as ContentfulStatusCode,
-    body: {
-      type: 'error',
-      error: { type: TYPES[status] ?? fallback, message },
-      request_id: requestId,
-    },
+    body: { type: 'error', error: { type, message }, request_id: requestId },
   }
 }

@@ -182,23 +182,29 @@ export class TurnFailedError extends TurnstreamError {
   readonly status: ContentfulStatusCode
   readonly body: OpenaiErrorBody
   readonly headers: Record<string, string>
+  /** The turn's own code. */
+  readonly failureCode: string
 
   /** `isNamed`: the client chose the run id, so a retry gets the same turn. */
   constructor(error: ErrorObject, isNamed: boolean) {
     super('STREAM_ERROR', error.message)
     const { status, code, message = error.message } = vendorFailure(error)
     this.status = status
+    this.failureCode = error.code
     this.body = {
       error: { message, type: errorType(status), param: refusedParam(error), code },
     }
     this.headers = {
       ...retryAfter(status, error),
-      // OpenAI's client retries every 5xx and some other statuses unless told otherwise.
-      ...((isNamed || (status >= 500 && !isRetryable(error.code))) && {
-        'x-should-retry': 'false',
-      }),
+      ...((isNamed || !isRetryable(error.code)) && noRetry(status)),
     }
   }
+}
+
+/** Tells a vendor's client not to retry an error. Other statuses it does not retry anyway. */
+export function noRetry(status: number): Record<string, string> {
+  const isRetried = status >= 500 || status === 408 || status === 409 || status === 429
+  return isRetried ? { 'x-should-retry': 'false' } : {}
 }
 
 interface Failure {
@@ -217,19 +223,24 @@ const OURS = {
   message: 'The provider refused this server. Its operator must check the key or the account',
 } as const
 
+/** The provider's account has no budget left. OpenAI's clients expect 429, and do not retry it with this code. */
+const NO_QUOTA = { ...OURS, status: 429, code: 'insufficient_quota' } as const
+
 type VendorFailure = Pick<Failure, 'status' | 'message'> & { readonly code?: string }
 
 /** Vendor error codes, by HTTP status or in the stream. */
 const VENDOR_CODES = new Map<string, VendorFailure>([
-  ...failures(OURS, 'HTTP_401', 'HTTP_402', 'HTTP_403', 'HTTP_407', 'authentication_error'),
-  ...failures(OURS, 'billing_error', 'insufficient_quota', 'permission_error'),
+  ...failures(OURS, 'HTTP_401', 'HTTP_403', 'HTTP_407', 'authentication_error'),
+  ...failures(OURS, 'permission_error'),
+  ...failures(NO_QUOTA, 'HTTP_402', 'billing_error', 'insufficient_quota', 'usage_not_included'),
   ...failures({ status: 400 }, 'HTTP_400', 'HTTP_415', 'HTTP_422', 'context_length_exceeded'),
   ...failures({ status: 400 }, 'invalid_prompt', 'invalid_request_error'),
   ...failures(NOT_FOUND, 'HTTP_404', 'model_not_found', 'not_found_error'),
-  ...failures({ status: 413 }, 'HTTP_413'),
+  ...failures({ status: 413 }, 'HTTP_413', 'request_too_large'),
   ...failures(LIMITED, 'HTTP_429', 'rate_limit_error', 'rate_limit_exceeded'),
   ...failures({ status: 503 }, 'HTTP_503', 'HTTP_529', 'overloaded_error'),
-  ...failures({ status: 504 }, 'HTTP_408', 'HTTP_504'),
+  ...failures({ status: 503 }, 'server_is_overloaded', 'slow_down'),
+  ...failures({ status: 504 }, 'HTTP_408', 'HTTP_504', 'timeout_error'),
 ])
 
 function failures(failure: VendorFailure, ...codes: string[]): [string, VendorFailure][] {
@@ -261,7 +272,8 @@ function isOurs(code: string): code is ErrorCode {
 
 function isRetryable(code: string): boolean {
   if (isOurs(code)) return ERROR_CODES[code].retryable
-  return !(VENDOR_CODES.get(code) === OURS || code.startsWith('HTTP_3'))
+  const failure = VENDOR_CODES.get(code)
+  return failure !== OURS && failure !== NO_QUOTA && !code.startsWith('HTTP_3')
 }
 
 /** The vendor's own delay. Without one, OpenAI's client chooses. */

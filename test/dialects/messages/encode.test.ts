@@ -237,6 +237,8 @@ describe('an error', () => {
   test.each([
     ['HTTP_429', 'rate_limit_error'],
     ['HTTP_529', 'overloaded_error'],
+    ['slow_down', 'overloaded_error'],
+    ['insufficient_quota', 'billing_error'],
     ['UPSTREAM_TIMEOUT', 'timeout_error'],
     ['HTTP_401', 'api_error'],
     ['UPSTREAM_TRUNCATED', 'api_error'],

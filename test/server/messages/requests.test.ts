@@ -1,6 +1,7 @@
 /** What `/v1/messages` accepts, ignores and refuses. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { sse } from '../../adapters/vendor-server.ts'
 import { caseCount } from '../../case-count.ts'
 import { fixtures, stage, type VendorName } from '../openai/stage.ts'
 import { PNG } from '../openai/vendor-forms.ts'
@@ -349,4 +350,25 @@ test('any body gets an answer in Anthropic’s format, never a server error', as
     { numRuns: caseCount(200) },
   )
   expect(server.errors).toEqual([])
+})
+
+/** A code in the provider's stream, before any output. */
+const FAILURES: [code: string, status: number, type: string][] = [
+  ['server_is_overloaded', 529, 'overloaded_error'],
+  ['slow_down', 529, 'overloaded_error'],
+  ['timeout_error', 504, 'timeout_error'],
+  ['request_too_large', 413, 'request_too_large'],
+  ['insufficient_quota', 402, 'billing_error'],
+  ['context_length_exceeded', 400, 'invalid_request_error'],
+  ['authentication_error', 502, 'api_error'],
+  ['anything', 502, 'api_error'],
+]
+
+test.each(FAILURES)('a turn that fails with %s gets %i %s', async (code, status, type) => {
+  const failed = JSON.stringify({ type: 'error', error: { type: code, message: 'no' } })
+  const { server } = await stage('anthropic-messages', sse(failed))
+  for (const stream of [true, false]) {
+    const answer = await send(server, 'POST /v1/messages', { ...ASK, stream })
+    expect([answer.status, json(answer).error.type]).toEqual([status, type])
+  }
 })

@@ -45,7 +45,7 @@ const VENDOR_ROWS: [status: number, told: number, code: string][] = [
   [302, 502, 'HTTP_302'],
   [400, 400, 'HTTP_400'],
   [401, 502, 'HTTP_401'],
-  [402, 502, 'HTTP_402'],
+  [402, 429, 'insufficient_quota'],
   [403, 502, 'HTTP_403'],
   [404, 404, 'model_not_found'],
   [408, 504, 'HTTP_408'],
@@ -77,6 +77,20 @@ describe('a vendor error', () => {
     const patient = clientOf({ url: client.baseURL.replace(/\/v1$/, '') }, { maxRetries: 2 })
     const error = await failure(patient.chat.completions.create(ASK))
     expect(error).toBeInstanceOf(InternalServerError)
+    expect(error.message).toContain('operator')
+    expect(vendor.bodies).toHaveLength(1)
+  })
+
+  test('about the quota has its code and is not retried', async () => {
+    const answer: Answer = (response) => {
+      response.writeHead(429, { 'content-type': 'application/json' })
+      response.end('{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}')
+    }
+    const { server, vendor } = await stage('openai-chat', answer, { provider: { maxRetries: 2 } })
+    const patient = clientOf(server, { maxRetries: 2 })
+    const error = await failure(patient.chat.completions.create(ASK))
+    expect(error).toBeInstanceOf(RateLimitError)
+    expect(error.code).toBe('insufficient_quota')
     expect(error.message).toContain('operator')
     expect(vendor.bodies).toHaveLength(1)
   })
@@ -282,4 +296,25 @@ test('a turn cancelled before any output is a non-retryable error', async () => 
   expect([error.status, error.code]).toEqual([500, 'ABORTED'])
   expect(error.message).toContain('enough')
   expect(server.held.calls).toHaveLength(1)
+})
+
+test('errors that a retry cannot fix say so, and others do not', async () => {
+  const server = await startServer()
+  const ask = (path: string, body: object, headers: Record<string, string> = {}) =>
+    fetch(`${server.url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    })
+  const key = { 'idempotency-key': 'same' }
+  await ask('/v1/chat/completions', PLAIN, key)
+  const conflict = await ask('/v1/chat/completions', { ...PLAIN, seed: 2 }, key)
+  const compact = await ask('/v1/responses/compact', {})
+  const unknown = await ask('/v1/chat/completions', { ...PLAIN, model: 'plain/no/such' })
+  const statuses = [conflict, compact, unknown].map((each) => each.status)
+  expect(statuses).toEqual([409, 501, expect.any(Number)])
+  for (const { headers } of [conflict, compact]) expect(headers.get('x-should-retry')).toBe('false')
+  expect(unknown.headers.get('x-should-retry')).toBeNull()
+  const own = await ask('/api/v2/submit', { prompt: 'Hi', runId: 'same' })
+  expect([own.status, own.headers.get('x-should-retry')]).toEqual([409, null])
 })
