@@ -1,19 +1,25 @@
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { customInput, type NamedTool, namedTools } from '../../dialects/responses/tool-names.ts'
 import { START } from '../../log/offsets.ts'
-import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
+import type { EventRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { isTurnMissing } from '../../protocol/errors.ts'
 import { shortCallId } from '../../protocol/ids.ts'
 import { isInputItem } from '../../protocol/item-marks.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import type { ResponseItem } from '../../protocol/response.ts'
-import { readStoredItems } from '../../turns/thread-history.ts'
+import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
+import { ResponseReducer } from '../../reducer/reduce.ts'
+import { readStoredItems, type StoredItems, threadHistory } from '../../turns/thread-history.ts'
 import { withoutMark } from '../../turns/tools.ts'
 import type { HistoryItem } from '../../turns/turn-request.ts'
 import { ParameterError } from './errors.ts'
 
 const RESPONSE_PREFIX = 'resp_'
-const ITEM_ID = /^(?:msg|fc|rs|ctc)_(.+)$/
+const ITEM_ID = /^(?:msg|fco?|rs|ctc)_(.+)$/
+
+/** What follows the run in the id of an item: of the input, or of the output. */
+const ITEM_PLACE = /-(?:input-\d+|user-prompt(?:-\d+)?)$|_\d+$/
 
 /** Of all stored responses that a request refers to. */
 const MAX_CONTEXT_BYTES = 8 * 1024 * 1024
@@ -34,16 +40,26 @@ export async function readPrevious(
 ): Promise<{ turn: TurnRecord; items: HistoryItem[] }> {
   const turnId = turnIdOf(responseId)
   const turn = turnId === undefined ? undefined : await log.getTurn(turnId)
-  if (turn?.status === 'in_progress') {
-    throw new ParameterError('previous_response_id', 'is still in progress')
-  }
   const context = turn && (await readContext(log, turn, MAX_CONTEXT_BYTES))
   if (turn === undefined || context === undefined) {
     const why = `response ${responseId.slice(0, 200)} was not found`
     throw new ParameterError('previous_response_id', why, 'previous_response_not_found')
   }
-  const items = withoutInstructions(context.items, context.instructions).flatMap(toHistory)
-  return { turn, items }
+  const items = withoutInstructions(context.items, context.instructions)
+  const before = context.isStart ? [] : await readThread(log, turn, context)
+  return { turn, items: [...before, ...items].flatMap(toHistory) }
+}
+
+/** The thread before a turn that was started through another API. Its oldest turns are left out if it is too long. */
+async function readThread(
+  log: TurnLog,
+  { threadId, turnId }: TurnRecord,
+  { items: input, bytes }: StoredContext,
+): Promise<readonly ResponseItem[]> {
+  const room = { bytes: MAX_CONTEXT_BYTES - bytes, tokens: Infinity }
+  const { signal } = new AbortController()
+  const { items } = await threadHistory({ log, threadId, turnId, input, room, signal })
+  return items
 }
 
 /** Instructions apply to one response only. They are its first item. */
@@ -64,14 +80,14 @@ export async function referencedItems(
 ): Promise<Map<string, HistoryItem>> {
   const found = new Map<string, HistoryItem>()
   const ids = new Set(Array.isArray(input) ? input.flatMap(referenceOf) : [])
-  const runs = new Set([...ids].map((id) => id.slice(0, id.lastIndexOf('_'))))
+  const runs = new Set([...ids].map((id) => id.replace(ITEM_PLACE, '')))
   if (runs.size > MAX_REFERENCED_RUNS) {
     throw new ParameterError('input', `refers to more than ${MAX_REFERENCED_RUNS} responses`)
   }
   let room = MAX_CONTEXT_BYTES
   for (const runId of runs) {
     const turn = runId === '' ? undefined : await log.getTurnOfRun(runId)
-    if (turn === undefined || turn.status === 'in_progress') continue
+    if (turn === undefined) continue
     const { items, bytes } = (await readContext(log, turn, room)) ?? NO_CONTEXT
     room -= bytes
     for (const item of items) {
@@ -96,13 +112,11 @@ function wireId(itemId: string): string {
   return itemId.replaceAll(/[^\w-]/g, '_')
 }
 
-interface StoredContext {
-  readonly items: readonly ResponseItem[]
-  readonly bytes: number
+interface StoredContext extends StoredItems {
   readonly instructions: unknown
 }
 
-const NO_CONTEXT: StoredContext = { items: [], bytes: 0, instructions: undefined }
+const NO_CONTEXT: StoredContext = { items: [], bytes: 0, isStart: true, instructions: undefined }
 
 /** Undefined if the turn has expired or was deleted, also while it is read. */
 async function readContext(
@@ -112,7 +126,10 @@ async function readContext(
 ): Promise<StoredContext | undefined> {
   const reading = new AbortController()
   try {
-    const stored = await readStoredItems(log, turn, room, reading.signal)
+    const stored =
+      turn.status === 'in_progress'
+        ? await readItemsSoFar(log, turn.turnId, room)
+        : await readStoredItems(log, turn, room, reading.signal)
     if (stored === undefined) {
       throw new ParameterError('input', `refers to more than ${MAX_CONTEXT_BYTES} bytes`)
     }
@@ -122,6 +139,45 @@ async function readContext(
   } catch (error) {
     if (isTurnMissing(error)) return undefined
     throw error
+  }
+}
+
+/** The items of a running turn. Of those that have not ended, only texts can be used. Undefined beyond `maxBytes`. */
+async function readItemsSoFar(
+  log: TurnLog,
+  turnId: string,
+  maxBytes: number,
+): Promise<StoredItems | undefined> {
+  const reducer = new ResponseReducer()
+  const open = new Set<string>()
+  let bytes = 0
+  for await (const { event, data } of eventsSoFar(log, turnId)) {
+    if (!isStreamEvent(event)) continue
+    bytes += event.type === 'item_delta' ? event.payload.delta_content.length : data.length
+    if (bytes > maxBytes) return undefined
+    reducer.apply(event)
+    if (event.type === 'item_start') open.add(event.payload.item_id)
+    else if (event.type === 'item_done') open.delete(event.payload.item_id)
+  }
+  const { output_items, history_given: isStart = false } = reducer.response
+  const items = output_items.filter(
+    (item) => !open.has(item.id) || (item.type === 'message' && item.content !== ''),
+  )
+  return { items, bytes, isStart }
+}
+
+/** The events that are stored now. */
+async function* eventsSoFar(log: TurnLog, turnId: string): AsyncGenerator<EventRecord, void> {
+  const stop = new AbortController()
+  try {
+    const tail = log.tail(turnId, 'events', START, stop.signal)
+    void tail.caughtUp.then(() => stop.abort())
+    for await (const record of tail) {
+      if (isSliceOver()) await nextSlice()
+      if ('event' in record) yield record
+    }
+  } finally {
+    stop.abort()
   }
 }
 
@@ -180,19 +236,14 @@ export type InputItem = Record<string, unknown> & { readonly id: string; readonl
 /** The input of a response without its instructions, oldest first. It precedes everything else in the log. */
 export async function readInputItems(log: TurnLog, turn: TurnRecord): Promise<InputItem[]> {
   const { runId, turnId } = turn
-  const stop = new AbortController()
-  const tail = log.tail(turnId, 'events', START, stop.signal)
-  void tail.caughtUp.then(() => stop.abort())
   const items: OutputItem[] = []
   let parameters: Record<string, unknown> = {}
-  for await (const record of tail) {
-    if (!('event' in record)) continue
-    const { payload } = record.event
+  for await (const { event } of eventsSoFar(log, turnId)) {
+    const { payload } = event
     if (payload.type === 'response_start') parameters = payload.parameters ?? {}
     else if (!('item_id' in payload) || !isOfInput(runId, payload.item_id)) break
     else if (payload.type === 'item_done') items.push(payload.final_item)
   }
-  stop.abort()
   const { instructions, tools } = parameters
   const names = namedTools(Array.isArray(tools) ? tools : [])
   const byName = new Map(names.map((tool) => [tool.flatName, tool]))

@@ -3,9 +3,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { caseCount } from '../../case-count.ts'
+import { eventually } from '../../eventually.ts'
 import { fixtures, stage } from '../openai/stage.ts'
 import { PNG } from '../openai/vendor-forms.ts'
-import { startServer } from '../support.ts'
+import { sealed, startServer } from '../support.ts'
 import { UNLIMITED } from '../unlimited.ts'
 import { json, send } from './support.ts'
 
@@ -275,12 +276,92 @@ test.each([
   expect(json(answer).error).toMatchObject({ type: 'invalid_request_error', param, code })
 })
 
-test('a response that is still running cannot be continued', async () => {
+/** What the provider is sent, as texts. */
+function texts(items: readonly object[]): unknown[] {
+  return items.map((each) => ('content' in each ? each.content : undefined))
+}
+
+describe('a response that is still running', () => {
+  test.each([
+    ['', ['Hi', 'And?']],
+    ['Hel', ['Hi', 'Hel', 'And?']],
+  ])('is continued with what it has said: %j', async (said, expected) => {
+    const server = await startServer()
+    const next = server.held.nextCall()
+    const body = { model: 'held/m', input: 'Hi', background: true }
+    const { id } = json(await send(server, 'POST /v1/responses', body))
+    const running = await next
+    if (said !== '') running.say(said)
+    await eventually(async () => {
+      const { output } = json(await send(server, `GET /v1/responses/${id}`))
+      expect(output).toHaveLength(said === '' ? 0 : 1)
+    })
+    const following = server.held.nextCall()
+    const continued = { ...body, input: 'And?', previous_response_id: id }
+    expect((await send(server, 'POST /v1/responses', continued)).status).toBe(200)
+    expect(texts((await following).request.input)).toEqual(expected)
+  })
+
+  test('has items that can be referred to', async () => {
+    const server = await startServer()
+    const next = server.held.nextCall()
+    const body = { model: 'held/m', input: 'Hi', background: true }
+    const { id } = json(await send(server, 'POST /v1/responses', body))
+    ;(await next).say('Hel')
+    const referenced = await eventually(async () => {
+      const { output } = json(await send(server, `GET /v1/responses/${id}`))
+      expect(output).toHaveLength(1)
+      return output[0].id as string
+    })
+    const following = server.held.nextCall()
+    const input = [
+      { type: 'item_reference', id: referenced },
+      { role: 'user', content: 'And?' },
+    ]
+    expect((await send(server, 'POST /v1/responses', { ...body, input })).status).toBe(200)
+    expect(texts((await following).request.input)).toEqual(['Hel', 'And?'])
+  })
+})
+
+test('a turn of our own API is continued with the thread before it', async () => {
   const server = await startServer()
-  const body = { model: 'held/m', input: 'Hi', background: true }
-  const { id } = json(await send(server, 'POST /v1/responses', body))
-  const answer = await send(server, 'POST /v1/responses', { ...body, previous_response_id: id })
-  expect(json(answer).error).toMatchObject({ param: 'previous_response_id' })
+  const ask = async (prompt: string) => {
+    const turn = { prompt, model: 'plain/m', threadId: 'thread' }
+    const { turnId } = json(await send(server, 'POST /api/v2/submit', turn))
+    await sealed(server.log, turnId)
+    return `resp_${turnId}`
+  }
+  await ask('One')
+  const previous_response_id = await ask('Two')
+  const next = server.held.nextCall()
+  const body = { model: 'held/m', input: 'Three', background: true, previous_response_id }
+  expect((await send(server, 'POST /v1/responses', body)).status).toBe(200)
+  const answer = 'Hello, world.'
+  const expected = ['One', answer, 'Two', answer, 'Three']
+  expect(texts((await next).request.input)).toEqual(expected)
+})
+
+test('every item of the input can be referred to by the id that it is listed with', async () => {
+  const server = await startServer()
+  const given = [
+    { role: 'user', content: 'A' },
+    { role: 'assistant', content: 'B' },
+    { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+    { type: 'function_call_output', call_id: 'c', output: 'C' },
+    { role: 'user', content: 'D' },
+    { role: 'user', content: 'E' },
+  ]
+  const first = { model: 'plain/m', input: given }
+  const { id } = json(await send(server, 'POST /v1/responses', first))
+  const { data } = json(await send(server, `GET /v1/responses/${id}/input_items?order=asc`))
+  expect(data).toHaveLength(6)
+  const next = server.held.nextCall()
+  const input = data.map((each: { id: string }) => ({ type: 'item_reference', id: each.id }))
+  const body = { model: 'held/m', input, background: true }
+  expect((await send(server, 'POST /v1/responses', body)).status).toBe(200)
+  expect((await next).request.input.map(({ type }) => type)).toEqual(
+    given.map(({ type = 'message' }) => type),
+  )
 })
 
 test('an unknown model is 404', async () => {
