@@ -11,8 +11,8 @@ export const MAX_TEXT_CHARS = 10_000_000
 
 const MAX_PARTS = 1000
 
-/** Maximum images and files per request. */
-export const MAX_ATTACHMENTS = 20
+/** Maximum images and files per request, with those of the history: what vendors accept. */
+export const MAX_ATTACHMENTS = 100
 
 // The largest size that every vendor accepts.
 const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
@@ -87,18 +87,23 @@ interface Content {
   readonly attachments?: readonly Attachment[]
 }
 
-/** Converts the content of a user message. One item, unless text follows an attachment: items have their text first. */
+/** Converts the content of a user message. */
 export function toContents(content: string | readonly ContentPart[]): Content[] {
   if (typeof content === 'string') return [{ content }]
+  return groupPieces(content.map((part) => (part.type === 'text' ? part.text : toAttachment(part))))
+}
+
+/** Joins texts and attachments to one item, unless text follows an attachment: items have their text first. */
+export function groupPieces(pieces: readonly (string | Attachment)[]): Content[] {
   const items: { texts: string[]; attachments: Attachment[] }[] = []
-  for (const part of content) {
+  for (const piece of pieces) {
     let last = items.at(-1)
-    if (last === undefined || (part.type === 'text' && last.attachments.length > 0)) {
+    if (last === undefined || (typeof piece === 'string' && last.attachments.length > 0)) {
       last = { texts: [], attachments: [] }
       items.push(last)
     }
-    if (part.type === 'text') last.texts.push(part.text)
-    else last.attachments.push(toAttachment(part))
+    if (typeof piece === 'string') last.texts.push(piece)
+    else last.attachments.push(piece)
   }
   return items.map(({ texts, attachments }) => ({
     content: joinTexts(texts),

@@ -106,10 +106,10 @@ const REFUSED: Record<string, { body: object; path: string; message: string }> =
     path: 'body.input.0.content.0.image_url.url',
     message: 'is larger than 5242880 bytes',
   },
-  'more than 20 of them': {
-    body: { input: [user(many(20, image(PNG)))], history: [user([file(PDF)])] },
+  'more than 100 of them': {
+    body: { input: [user(many(100, image(PNG)))], history: [user([file(PDF)])] },
     path: 'body',
-    message: 'has 21 images and files; the limit is 20',
+    message: 'has 101 images and files; the limit is 100',
   },
   'an image of the system': {
     body: { input: [system([image(PNG)])] },

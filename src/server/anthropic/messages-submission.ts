@@ -1,7 +1,14 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import type { HistoryItem, TurnSettings } from '../../turns/turn-request.ts'
-import { joinTexts, MAX_ATTACHMENTS, MAX_TEXT_CHARS, toFile, toImage } from '../content-parts.ts'
+import {
+  groupPieces,
+  joinTexts,
+  MAX_ATTACHMENTS,
+  MAX_TEXT_CHARS,
+  toFile,
+  toImage,
+} from '../content-parts.ts'
 import { RequestInvalidError } from '../errors.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'
 import { REFUSED } from '../openai/refused-parameters.ts'
@@ -105,22 +112,31 @@ class MessageReader {
 
   /** Results first: providers accept them only directly after their calls. */
   #addPrompt(places: readonly { block: Block; path: string }[]): void {
-    const images: Attachment[] = []
+    let pieces: (string | Attachment)[] = []
     for (const { block, path } of places) {
-      if (block.type === 'tool_result') images.push(...this.#addResult(block, path))
+      if (block.type === 'tool_result') pieces.push(...this.#addResult(block, path))
     }
-    const texts: string[] = []
     for (const { block, path } of places) {
-      if (block.type === 'text') texts.push(textOf(block, path))
-      else if (block.type !== 'tool_result') images.push(...this.#read(block, path))
+      if (block.type === 'tool_result') continue
+      const document = plainText(block)
+      if (document !== undefined) {
+        this.#addPieces(pieces)
+        this.#addPieces([document])
+        pieces = []
+      } else if (block.type === 'text') pieces.push(textOf(block, path))
+      else pieces.push(...this.#read(block, path))
     }
-    if (texts.length === 0 && images.length === 0) return
-    this.#attachments += images.length
+    this.#addPieces(pieces)
+  }
+
+  #addPieces(pieces: readonly (string | Attachment)[]): void {
+    this.#attachments += pieces.filter((piece) => typeof piece !== 'string').length
     if (this.#attachments > MAX_ATTACHMENTS) {
       throw invalid('messages', `exceeds the limit of ${MAX_ATTACHMENTS} images and files`)
     }
-    const attachments = images.length > 0 ? { attachments: images } : {}
-    this.items.push({ type: 'message', origin: 'user', content: joinTexts(texts), ...attachments })
+    for (const content of groupPieces(pieces)) {
+      this.items.push({ type: 'message', origin: 'user', ...content })
+    }
   }
 
   #addResult(block: Block, path: string): Attachment[] {
@@ -130,7 +146,7 @@ class MessageReader {
     const texts: string[] = []
     const images: Attachment[] = []
     for (const part of parts) {
-      const said = part.type === 'text' ? textOf(part, path) : plainText(part)
+      const said = part.type === 'text' ? textOf(part, path) : (plainText(part) ?? toolText(part))
       if (said === undefined) images.push(...this.#read(part, path))
       else texts.push(said)
     }
@@ -143,11 +159,6 @@ class MessageReader {
   /** An image or a document. */
   #read(block: Block, path: string): Attachment[] {
     const { type, source, title } = block
-    const content = plainText(block)
-    if (content !== undefined) {
-      this.items.push({ type: 'message', origin: 'user', content })
-      return []
-    }
     if ((type !== 'image' && type !== 'document') || !isRecord(source)) {
       this.#ignored.add(`${path} (${typeName(type)})`)
       return []
@@ -213,6 +224,11 @@ function plainText({ type, source, title, content }: Block): string | undefined 
   if (type !== 'document' || !isRecord(source)) return undefined
   if (source['type'] === 'text' && isText(source['data'])) return source['data']
   return source['type'] === 'content' ? joinTexts(textsOf(source['content'])) : undefined
+}
+
+/** What a search for tools has found. The request has all of them. */
+function toolText({ type, tool_name: name }: Block): string | undefined {
+  return type === 'tool_reference' && isText(name) ? `The tool ${name} is available.` : undefined
 }
 
 function textsOf(content: unknown): string[] {

@@ -2,7 +2,14 @@ import { customArguments, type NamedTool } from '../../dialects/responses/tool-n
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
-import { joinTexts, MAX_ATTACHMENTS, MAX_TEXT_CHARS, toFile, toImage } from '../content-parts.ts'
+import {
+  groupPieces,
+  joinTexts,
+  MAX_ATTACHMENTS,
+  MAX_TEXT_CHARS,
+  toFile,
+  toImage,
+} from '../content-parts.ts'
 import { type IgnoredNames, typeName } from '../ignored-names.ts'
 import { ParameterError } from './errors.ts'
 
@@ -115,23 +122,23 @@ class InputReader {
   }
 
   #addMessage({ role, content }: Item, param: string): void {
-    const parts = this.#readParts(content, `${param}.content`)
+    const pieces = this.#readParts(content, `${param}.content`)
+    const type = 'message'
     switch (role) {
-      case 'assistant':
-        if (parts.text !== '') {
-          this.#items.push({ type: 'message', origin: 'agent', content: parts.text })
-        }
-        return
-      case 'system':
-      case 'developer':
-        this.#items.push({ type: 'message', origin: 'system', content: parts.text })
-        return
-      case 'user': {
-        const { attachments } = parts
-        const given = attachments.length > 0 ? { attachments } : {}
-        this.#items.push({ type: 'message', origin: 'user', content: parts.text, ...given })
+      case 'assistant': {
+        const said = textOf(pieces)
+        if (said !== '') this.#items.push({ type, origin: 'agent', content: said })
         return
       }
+      case 'system':
+      case 'developer':
+        this.#items.push({ type, origin: 'system', content: textOf(pieces) })
+        return
+      case 'user':
+        for (const each of groupPieces(pieces.length === 0 ? [''] : pieces)) {
+          this.#items.push({ type, origin: 'user', ...each })
+        }
+        return
       default:
         throw new ParameterError(`${param}.role`, 'must be user, assistant, system or developer')
     }
@@ -162,9 +169,10 @@ class InputReader {
 
   #addOutput(item: Item, param: string): void {
     const call_id = text(item['call_id'], `${param}.call_id`, MAX_NAME_CHARS)
-    const { text: output, attachments } = this.#readParts(item['output'], `${param}.output`)
+    const pieces = this.#readParts(item['output'], `${param}.output`)
+    const output = textOf(pieces)
     this.#items.push({ type: 'function_call_output', call_id, output, success: true })
-    this.#images.push(...attachments)
+    this.#images.push(...pieces.filter((piece) => typeof piece !== 'string'))
   }
 
   #addImages(): void {
@@ -194,45 +202,52 @@ class InputReader {
     this.#items.push(found)
   }
 
-  #readParts(content: unknown, param: string): { text: string; attachments: Attachment[] } {
-    if (typeof content === 'string') return { text: text(content, param), attachments: [] }
+  #readParts(content: unknown, param: string): Piece[] {
+    if (typeof content === 'string') return [text(content, param)]
     if (!Array.isArray(content) || content.length > MAX_PARTS) {
       throw new ParameterError(param, `must be a string or up to ${MAX_PARTS} parts`)
     }
-    const texts: string[] = []
-    const attachments: Attachment[] = []
-    for (const [index, part] of content.entries()) {
-      this.#readPart(part, `${param}[${index}]`, { texts, attachments })
-    }
-    this.#attachments += attachments.length
+    const pieces = content.flatMap((part, index) => this.#readPart(part, `${param}[${index}]`))
+    this.#attachments += pieces.filter((piece) => typeof piece !== 'string').length
     if (this.#attachments > MAX_ATTACHMENTS) {
       throw new ParameterError(param, `exceeds the limit of ${MAX_ATTACHMENTS} images and files`)
     }
-    return { text: joinTexts(texts), attachments }
+    return pieces
   }
 
-  #readPart(
-    part: unknown,
-    param: string,
-    into: { readonly texts: string[]; readonly attachments: Attachment[] },
-  ): void {
+  #readPart(part: unknown, param: string): Piece[] {
     if (!isRecord(part)) throw new ParameterError(param, 'must be an object', 'invalid_type')
     const { type, detail } = part
     if (PARTS.has(type)) {
       const isAuto = type === 'input_image' && detail === 'auto'
       this.#ignored.addUnknown(isAuto ? { ...part, detail: null } : part, PART, 'input[].content[]')
     }
-    if (type === 'input_text' || type === 'output_text' || type === 'text') {
-      into.texts.push(text(part['text'], `${param}.text`))
-    } else if (type === 'refusal') into.texts.push(text(part['refusal'], `${param}.refusal`))
-    else if (type === 'input_image') {
-      into.attachments.push(attachment(toImage(part['image_url']), `${param}.image_url`))
-    } else if (type === 'input_file') {
-      const { file_data, filename } = part
-      const file = attachment(toFile(file_data), `${param}.file_data`)
-      into.attachments.push({ ...file, ...(typeof filename === 'string' && { filename }) })
-    } else this.#ignored.add(`${param} (${typeName(type)})`)
+    switch (type) {
+      case 'input_text':
+      case 'output_text':
+      case 'text':
+        return [text(part['text'], `${param}.text`)]
+      case 'refusal':
+        return [text(part['refusal'], `${param}.refusal`)]
+      case 'input_image':
+        return [attachment(toImage(part['image_url']), `${param}.image_url`)]
+      case 'input_file': {
+        const { file_data, filename } = part
+        const file = attachment(toFile(file_data), `${param}.file_data`)
+        return [{ ...file, ...(typeof filename === 'string' && { filename }) }]
+      }
+      default:
+        this.#ignored.add(`${param} (${typeName(type)})`)
+        return []
+    }
   }
+}
+
+/** A text or an attachment. */
+type Piece = string | Attachment
+
+function textOf(pieces: readonly Piece[]): string {
+  return joinTexts(pieces.filter((piece) => typeof piece === 'string'))
 }
 
 function attachment(read: Attachment | string, param: string): Attachment {

@@ -173,6 +173,44 @@ test('documents of text and search results in a result are part of it', async ()
   expect(ignored).toBeNull()
 })
 
+test('texts and images stay in order', async () => {
+  const text = (text: string) => ({ type: 'text', text })
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } }
+  const document = { type: 'document', source: { type: 'text', data: 'C' } }
+  const content = [text('A'), image, text('B'), image, document, text('D')]
+  const { asked } = await upstream({ messages: [{ role: 'user', content }] })
+  const sent = asked.messages.flatMap((message: { content: object[] }) => message.content)
+  const names = sent.map((block: { type: string; text?: string }) => block.text ?? block.type)
+  expect(names).toEqual(['A', 'image', 'B', 'image', 'C', 'D'])
+})
+
+test('tools that a search has found are named in its result', async () => {
+  const content = [{ type: 'tool_reference', tool_name: 'get_weather' }]
+  const { asked, ignored } = await upstream({
+    messages: [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'f', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content }] },
+    ],
+  })
+  expect(asked.messages[2].content[0].content).toBe('The tool get_weather is available.')
+  expect(ignored).toBeNull()
+})
+
+test('a request has up to 100 images, with those of its history', async () => {
+  const source = { type: 'base64', media_type: 'image/png', data: PNG }
+  const shot = { role: 'user', content: [{ type: 'image', source }] }
+  const messages = (count: number) => Array.from({ length: count }, () => shot)
+  const server = await startServer()
+  for (const [count, status] of [
+    [100, 200],
+    [101, 400],
+  ] as const) {
+    const body = { ...ASK, model: 'plain/m', messages: messages(count) }
+    expect((await send(server, 'POST /v1/messages', body)).status).toBe(status)
+  }
+})
+
 test('images in results come after the results', async () => {
   const source = { type: 'base64', media_type: 'image/png', data: PNG }
   const { asked } = await upstream({

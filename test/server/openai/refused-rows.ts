@@ -71,7 +71,7 @@ export const REFUSED: [body: object, param: string | null, code: string][] = [
   [image('data:image/png;base64,AAA'), 'messages[0].content[0].image_url.url', 'invalid_value'],
   [image(GIF.replace('gif', 'png')), 'messages[0].content[0].image_url.url', 'invalid_value'],
   [
-    user(many(21, { type: 'image_url', image_url: { url: GIF } })),
+    user(many(101, { type: 'image_url', image_url: { url: GIF } })),
     'messages[0].content',
     'invalid_value',
   ],

@@ -83,6 +83,16 @@ describe('input', () => {
   })
 })
 
+test('texts and images of a message stay in order', async () => {
+  const text = (text: string) => ({ type: 'input_text', text })
+  const image = { type: 'input_image', image_url: `data:image/png;base64,${PNG}` }
+  const content = [text('A'), image, text('B'), image]
+  const { asked } = await upstream({ input: [{ role: 'user', content }] })
+  const sent = asked.input.flatMap((item: { content: object[] }) => item.content)
+  const names = sent.map((part: { type: string; text?: string }) => part.text ?? part.type)
+  expect(names).toEqual(['A', 'input_image', 'B', 'input_image'])
+})
+
 describe('tools', () => {
   const TOOLS = [
     { type: 'function', name: 'f', description: 'F', parameters: { type: 'object' }, strict: true },
