@@ -5,7 +5,7 @@ import { IgnoredNames, typeName } from '../ignored-names.ts'
 import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
 import { ignoreUnknown, OPENAI_SPELLINGS, readSettings } from '../vendor-settings.ts'
-import { allowedTools } from './allowed-tools.ts'
+import { allowedTools, findTool } from './allowed-tools.ts'
 import { ParameterError, refuseFormat } from './errors.ts'
 import { REFUSED } from './refused-parameters.ts'
 import { decodeResponsesInput, type FindItem, splitItems } from './responses-input.ts'
@@ -120,7 +120,7 @@ function toSettings(
   tools: readonly NamedTool[],
   ignored: IgnoredNames,
 ): Pick<VendorSubmission, 'sources'> & { settings: TurnSettings } {
-  const toolChoice = toToolChoice(body.tool_choice, tools)
+  const toolChoice = toToolChoice(body, tools)
   if (body.tool_choice != null && toolChoice === undefined) ignored.add('tool_choice')
   refuseFormat('text.format', body.text?.format)
   const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, ignored)
@@ -142,17 +142,23 @@ function withSummary(settings: TurnSettings): TurnSettings {
   return reasoningEffort === undefined ? settings : { ...settings, reasoningSummary }
 }
 
+/** Undefined for a choice of hosted tools, which are dropped. Throws for another tool that the request does not have. */
 function toToolChoice(
-  choice: ResponsesBody['tool_choice'],
+  { tool_choice: choice, tools: given }: ResponsesBody,
   tools: readonly NamedTool[],
 ): TurnSettings['toolChoice'] | undefined {
   const mode = isRecord(choice) && choice.type === 'allowed_tools' ? choice['mode'] : choice
   if (mode === 'auto' || mode === 'none') return mode
-  if (tools.length === 0) return undefined
-  if (mode === 'required') return mode
-  if (!isRecord(choice)) return undefined
-  const named = tools.find(({ name }) => name === choice['name'])
-  return named && { name: named.flatName }
+  if (mode === 'required') {
+    const hasHosted = tools.length === 0 && given != null && given.length > 0
+    return hasHosted ? undefined : mode
+  }
+  if (!isRecord(choice) || (choice.type !== 'function' && choice.type !== 'custom'))
+    return undefined
+  const named = findTool(choice, tools)
+  if (named !== undefined) return { name: named.flatName }
+  const name = typeName(choice['name'])
+  throw new ParameterError('tool_choice', `forces the tool ${name}, which is not in tools`)
 }
 
 /** Parameters that the response repeats. */

@@ -157,6 +157,14 @@ describe('tools', () => {
       { type: 'custom', name: 'patch' },
       { type: 'function', name: 'patch' },
     ],
+    [
+      { type: 'function', name: 'read', namespace: 'fs' },
+      { type: 'function', name: 'fs__read' },
+    ],
+    [
+      { type: 'function', name: 'read' },
+      { type: 'function', name: 'fs__read' },
+    ],
     [{ type: 'allowed_tools', mode: 'required', tools: [] }, 'required'],
     [{ type: 'web_search' }, undefined],
   ])('with the choice %j are asked for with %j', async (tool_choice, expected) => {
@@ -173,6 +181,39 @@ describe('tools', () => {
     })
     expect(asked.tools.map(({ name }: { name: string }) => name)).toEqual(['patch'])
     expect(response.tools).toHaveLength(3)
+  })
+
+  const TWINS = [
+    { type: 'function', name: 'read' },
+    { type: 'namespace', name: 'fs', tools: [{ type: 'function', name: 'read' }] },
+    { type: 'namespace', name: 'db', tools: [{ type: 'function', name: 'read' }] },
+  ]
+
+  test.each([
+    [{ type: 'function', name: 'read' }, 'read'],
+    [{ type: 'function', name: 'read', namespace: 'db' }, 'db__read'],
+    [{ type: 'namespace', name: 'fs' }, 'fs__read'],
+  ])('of several namespaces are told apart: %j allows %s', async (allowed, name) => {
+    const tool_choice = { type: 'allowed_tools', mode: 'auto', tools: [allowed] }
+    const { asked } = await upstream({ input: 'Hi', tools: TWINS, tool_choice })
+    expect(asked.tools.map((tool: { name: string }) => tool.name)).toEqual([name])
+    if (allowed.type === 'namespace') return
+    const forced = await upstream({ input: 'Hi', tools: TWINS, tool_choice: allowed })
+    expect(forced.asked.tool_choice).toEqual({ type: 'function', name })
+  })
+
+  test.each([
+    [{ tools: TOOLS, tool_choice: { type: 'function', name: 'no' } }],
+    [{ tools: TOOLS, tool_choice: { type: 'custom', name: 'no' } }],
+    [{ tools: TWINS, tool_choice: { type: 'function', name: 'read', namespace: 'no' } }],
+    [{ tool_choice: { type: 'function', name: 'f' } }],
+    [{ tool_choice: 'required' }],
+  ])('that a request forces without having them are refused: %j', async (body) => {
+    const { server, vendor: called } = await stage(vendor, fixtures(vendor, 'text'))
+    const request = { model: 'vendor/m', input: 'Hi', ...body }
+    const answer = await send(server, 'POST /v1/responses', request)
+    expect([answer.status, json(answer).error.param]).toEqual([400, 'tool_choice'])
+    expect(called.bodies).toEqual([])
   })
 
   test('that were all dropped need no choice', async () => {
