@@ -64,6 +64,9 @@ type Known = HeldItem | 'hidden' | 'ended'
 
 type AnswerKind = AnswerItem['kind']
 
+/** For usage that the provider does not report. Clients without a tokenizer also estimate with this. */
+export const CHARS_PER_TOKEN = 4
+
 const USER_PROMPT_ID = 'user-prompt'
 
 /**

@@ -5,6 +5,7 @@ import {
   type AnswerItem,
   type AnswerItemEnd,
   type AnswerSink,
+  CHARS_PER_TOKEN,
   codedError,
   isJson,
 } from '../answer.ts'
@@ -48,9 +49,6 @@ export interface DeltaFrame {
   readonly before: string
   readonly after: string
 }
-
-/** Clients without a tokenizer also estimate with this. */
-const CHARS_PER_TOKEN = 4
 
 /**
  * Writes one response as the events of Anthropic's Messages API. Only one block is open at a time: of overlapping items,

@@ -19,7 +19,7 @@ export class ResponsesEncoder {
   readonly #after: number
 
   constructor(options: ResponsesEncoderOptions) {
-    this.#writer = new ResponsesWriter(options)
+    this.#writer = new ResponsesWriter(options, () => this.#reader.inputChars)
     this.#reader = new AnswerReader(this.#writer)
     this.#after = options.startingAfter ?? -1
   }

@@ -5,6 +5,7 @@ import {
   type AnswerItem,
   type AnswerItemEnd,
   type AnswerSink,
+  CHARS_PER_TOKEN,
   isJson,
 } from '../answer.ts'
 import { customInput, type NamedTool, namedTools } from './tool-names.ts'
@@ -20,6 +21,7 @@ import {
   type ResponsesParameters,
   type ResponsesPart,
   type ResponsesReasoning,
+  type ResponsesUsage,
   responsesError,
   responsesParameters,
   responsesUsage,
@@ -79,6 +81,7 @@ type DeltaType = Extract<UnnumberedEvent, { delta: string }>['type']
 /** Writes one response as the events of OpenAI's Responses API, numbered from 0. */
 export class ResponsesWriter implements AnswerSink {
   readonly #head: ResponsesHead
+  readonly #inputChars: () => number
   readonly #reasoningName: ReasoningName
   readonly #shown = new Map<AnswerItem, Shown>()
   #parameters: ResponsesParameters
@@ -92,8 +95,13 @@ export class ResponsesWriter implements AnswerSink {
   #events: ResponsesEvent[] = []
   #nextNumber = 0
 
-  constructor({ openResponses = false, ...head }: ResponsesWriterOptions) {
+  /** `inputChars` returns how many characters the input has. */
+  constructor(
+    { openResponses = false, ...head }: ResponsesWriterOptions,
+    inputChars: () => number,
+  ) {
     this.#head = head
+    this.#inputChars = inputChars
     this.#reasoningName = openResponses ? 'response.reasoning' : 'response.reasoning_text'
     this.#parameters = responsesParameters(undefined, head.model)
     this.#createdAt = head.createdAt
@@ -295,7 +303,7 @@ export class ResponsesWriter implements AnswerSink {
 
   end(end: AnswerEnd): void {
     this.#begin()
-    const usage = end.usage === undefined ? null : responsesUsage(end.usage)
+    const usage = this.#usageOf(end)
     const ended = { ...RUNNING, completed_at: Math.floor(end.at / 1000), usage }
     if (end.kind === 'failed') {
       const error = responsesError(end.error)
@@ -315,6 +323,17 @@ export class ResponsesWriter implements AnswerSink {
     if (end.kind === 'done') this.#cutLast()
     this.#ending = { ...ended, status, completed_at: null, incomplete_details: { reason } }
     this.#push({ type: 'response.incomplete', response: this.response })
+  }
+
+  /** Clients require the usage of a response that has ended by itself. Without the provider's figures, an estimate. */
+  #usageOf({ usage, kind }: AnswerEnd): ResponsesUsage | null {
+    if (usage !== undefined) return responsesUsage(usage)
+    if (kind !== 'done') return null
+    const chars = [...this.#shown.keys()].reduce((sum, { text }) => sum + text.length, 0)
+    const prompt_tokens = Math.ceil(this.#inputChars() / CHARS_PER_TOKEN)
+    const completion_tokens = Math.ceil(chars / CHARS_PER_TOKEN)
+    const total_tokens = prompt_tokens + completion_tokens
+    return responsesUsage({ prompt_tokens, completion_tokens, total_tokens })
   }
 
   /** The limit cuts what comes last. Most vendors say so only after that item's end. */

@@ -265,6 +265,16 @@ describe('a turn that', () => {
     expect(output).toMatchObject([{ status: 'incomplete', content: [{ text: 'Hel' }] }])
   })
 
+  test('ended without usage has an estimate, which clients require', () => {
+    const prompt = 'x'.repeat(40)
+    const asked = done('run-1-input-1', prompt, 'user')
+    const turn = [start(), asked, open('a'), done('a', 'Hello!'), responseDone()]
+    const usage = { input_tokens: 10, output_tokens: 2, total_tokens: 12 }
+    expect(responseOf(turn)).toMatchObject({ status: 'completed', usage })
+    expect(sseOf(turn)).toContain('"input_tokens":10')
+    expect(responseOf([start(), responseError('X', 'no')]).usage).toBeNull()
+  })
+
   test.each([
     ['HTTP_429', 'rate_limit_exceeded', 'rate_limit_error'],
     ['overloaded_error', 'server_is_overloaded', 'server_error'],
