@@ -18,6 +18,7 @@ interface ResponsesMessage {
   status: ItemStatus
   role: 'assistant'
   content: ResponsesPart[]
+  phase?: string
 }
 
 interface ReasoningText {
@@ -298,6 +299,13 @@ export function annotationsOf(metadata: Record<string, unknown> | undefined): un
   const all = isRecord(openai) ? openai['annotations'] : undefined
   if (!Array.isArray(all)) return []
   return all.filter((each) => isRecord(each) && ANNOTATIONS.has(each['type']))
+}
+
+/** Whether OpenAI's model comments or answers: clients must send it back. */
+export function phaseOf(metadata: Record<string, unknown> | undefined): { phase?: string } {
+  const openai = metadata?.['openai']
+  const phase = isRecord(openai) ? openai['phase'] : undefined
+  return typeof phase === 'string' ? { phase } : {}
 }
 
 /** The reasoning that only OpenAI can read, byte for byte. */

@@ -14,6 +14,7 @@ import {
   encryptedContentOf,
   errorTypeOf,
   type ItemStatus,
+  phaseOf,
   type ReasoningName,
   type ResponsesEvent,
   type ResponsesItem,
@@ -361,7 +362,7 @@ export class ResponsesWriter implements AnswerSink {
     if (item.kind === 'reasoning') return this.#reasoningOf(item, id, status)
     if (item.kind !== 'call') {
       const content = [partOf(item, text, annotationsOf(metadata))]
-      return { id, type: 'message', status, role: 'assistant', content }
+      return { id, type: 'message', status, role: 'assistant', content, ...phaseOf(metadata) }
     }
     const name = tool?.name ?? item.name
     const namespace = tool?.namespace === undefined ? {} : { namespace: tool.namespace }

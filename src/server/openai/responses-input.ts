@@ -121,13 +121,15 @@ class InputReader {
     } else if (type !== 'additional_tools') this.#ignored.add(`${param} (${typeName(type)})`)
   }
 
-  #addMessage({ role, content }: Item, param: string): void {
+  #addMessage({ role, content, phase }: Item, param: string): void {
     const pieces = this.#readParts(content, `${param}.content`)
     const type = 'message'
     switch (role) {
       case 'assistant': {
         const said = textOf(pieces)
-        if (said !== '') this.#items.push({ type, origin: 'agent', content: said })
+        const openai = { type, phase }
+        const metadata = typeof phase === 'string' && { provider_metadata: { openai } }
+        if (said !== '') this.#items.push({ type, origin: 'agent', content: said, ...metadata })
         return
       }
       case 'system':

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { sse } from '../../adapters/vendor-server.ts'
 import { caseCount } from '../../case-count.ts'
 import { eventually } from '../../eventually.ts'
 import { fixtures, stage } from '../openai/stage.ts'
@@ -81,6 +82,31 @@ describe('input', () => {
     expect(JSON.stringify(asked.input[8])).toContain(PNG)
     expect(ignored).toBe('input[1].content[1] (x), input[5] (web_search_call)')
   })
+})
+
+test('the phase of a message goes back to OpenAI, and is part of the output', async () => {
+  const phase = 'commentary'
+  const { asked } = await upstream({
+    input: [
+      { role: 'user', content: 'A' },
+      { role: 'assistant', content: 'B', phase },
+      { role: 'user', content: 'C' },
+    ],
+  })
+  expect(asked.input[1]).toMatchObject({ role: 'assistant', phase })
+  const content = [{ type: 'output_text', text: 'Hi', annotations: [] }]
+  const item = { id: 'msg_1', type: 'message', role: 'assistant', phase, content }
+  const frames = [
+    { type: 'response.created', response: { id: 'r' } },
+    { type: 'response.output_item.done', output_index: 0, item },
+    { type: 'response.completed', response: { id: 'r', status: 'completed', output: [item] } },
+  ]
+  const { server, asked: next } = await stage(vendor, sse(...frames.map((f) => JSON.stringify(f))))
+  const body = { model: 'vendor/m', input: 'Hi' }
+  const first = json(await send(server, 'POST /v1/responses', body))
+  expect(first.output).toMatchObject([{ type: 'message', phase }])
+  await send(server, 'POST /v1/responses', { ...body, previous_response_id: first.id })
+  expect(next().input[1]).toMatchObject({ role: 'assistant', phase })
 })
 
 test('texts and images of a message stay in order', async () => {
