@@ -21,7 +21,7 @@ import {
   turnsOf,
   watchDepartures,
 } from './reattach-support.ts'
-import { type ServerOptions, sealed, startServer, type TestServer } from './support.ts'
+import { call, type ServerOptions, sealed, startServer, type TestServer } from './support.ts'
 
 describe.each(DOORS)('%s', (_name, { path, body, last, id }) => {
   test('a repeated stream has the same turn from its beginning, while it runs', async () => {
@@ -86,6 +86,20 @@ test('a repeated request gets a turn that has completed meanwhile', async () => 
   await again.until('[DONE]')
   expect(again.header('x-turnstream-reattached')).toBe(call.runId)
   expect(turnsOf(server)).toBe(1)
+})
+
+test('a repeated request needs the response before it no more', async () => {
+  const server = await startServer()
+  const first = await call(server, 'POST /v1/responses', {
+    body: { model: 'plain/m', input: 'Hi' },
+  })
+  const previous_response_id = first.json.id
+  const body = { model: 'held/m', input: 'Hello', stream: true, previous_response_id }
+  const { call: running } = await cutOff(server, { path: '/v1/responses', body })
+  await call(server, `DELETE /v1/responses/${previous_response_id}`)
+  const again = await ask(server, { path: '/v1/responses', body })
+  await again.until('One ')
+  expect(again.header('x-turnstream-reattached')).toBe(running.runId)
 })
 
 test('the members of client_metadata may come in another order, as codex sends them', async () => {

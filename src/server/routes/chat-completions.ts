@@ -65,7 +65,9 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
       withStreamSlot(c, context, async (slot) => {
         const body = c.req.valid('json')
         const headers = c.req.valid('header')
-        const started = await startVendorTurn(c, context, chatSubmission(body, headers), headers)
+        const started = await startVendorTurn(c, context, headers, () =>
+          chatSubmission(body, headers),
+        )
         return answerTurn(started, async () => {
           const chat = await toChat(started, body)
           if (body.stream === true) return await streamChat(chat)

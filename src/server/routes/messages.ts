@@ -97,9 +97,10 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
     withStreamSlot(c, context, async (slot) => {
       const body = c.req.valid('json')
       const headers = c.req.valid('header')
-      const request = messagesSubmission(body, headers)
       setRequestId(c)
-      const started = await startVendorTurn(c, context, request, headers)
+      const started = await startVendorTurn(c, context, headers, () =>
+        messagesSubmission(body, headers),
+      )
       const { turnId } = started.turn
       const encoder = new MessagesEncoder({ turnId, model: body.model })
       return answerTurn(started, async () => {

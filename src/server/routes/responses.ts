@@ -90,13 +90,14 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
       withStreamSlot(c, context, async (slot) => {
         const body = c.req.valid('json')
         const headers = c.req.valid('header')
-        const earlier = await readEarlier(c, context, body)
-        const request = responsesSubmission(body, headers, earlier)
-        const { unstoredMs: contentMs } = context
-        const isBrief = body.store === false && contentMs !== undefined
-        const submission = { ...request.submission, ...(isBrief && { contentMs }) }
-        const vendor = { ...request, submission, previous: earlier.turn }
-        const started = await startVendorTurn(c, context, vendor, headers)
+        const started = await startVendorTurn(c, context, headers, async () => {
+          const earlier = await readEarlier(c, context, body)
+          const request = responsesSubmission(body, headers, earlier)
+          const { unstoredMs: contentMs } = context
+          const isBrief = body.store === false && contentMs !== undefined
+          const submission = { ...request.submission, ...(isBrief && { contentMs }) }
+          return { ...request, submission, previous: earlier.turn }
+        })
         return answerTurn(started, async () => {
           if (body.stream === true)
             return await streamResponse(started, body, c.req.valid('query').dialect)

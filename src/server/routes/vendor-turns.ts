@@ -94,22 +94,21 @@ export const answerHeaders = spec.turnHeaders.extend({
 })
 
 /**
- * Starts the turn of a request, or joins the one of the same request before. Sets its ids as headers, and
- * the names of what was ignored.
+ * Starts the turn of a request, or joins the one of the same request before. Sets its ids as headers. `prepare` is only
+ * called for a new turn: what the request refers to may be gone when it is repeated.
  */
 export async function startVendorTurn(
   c: Context<GatewayEnv>,
   context: GatewayContext,
-  request: VendorSubmission,
   headers: VendorHeaders,
+  prepare: () => VendorSubmission | Promise<VendorSubmission>,
 ): Promise<VendorTurn> {
-  setIgnored(c, [...request.ignored, ...unsupportedNames(context.providers, request)])
   const isTied = headers[HEADERS.cancelOnDisconnect] === 'true'
   const isNamed = headers[HEADERS.idempotencyKey] !== undefined
   const space = c.get('space')
   const repeated = c.get('repeated')
   const earlier = repeated && (await rejoin(c, context, repeated))
-  const turn = earlier ?? (await startNew(c, context, request, headers))
+  const turn = earlier ?? (await startNew(c, context, headers, await prepare()))
   const { turnId, threadId } = turn
   c.header(HEADERS.turnId, headerOf(turnId))
   c.header(HEADERS.threadId, headerOf(threadId))
@@ -137,13 +136,17 @@ export async function answerTurn<T>(
   }
 }
 
-/** The provider is sent exactly the messages of the request, whatever its thread. */
+/**
+ * Sends the provider exactly the messages of the request, whatever its thread. Names what was ignored in a header.
+ */
 async function startNew(
   c: Context<GatewayEnv>,
   context: GatewayContext,
-  { submission, sources, previous }: VendorSubmission,
   headers: VendorHeaders,
+  request: VendorSubmission,
 ): Promise<TurnRecord> {
+  const { submission, sources, previous, ignored } = request
+  setIgnored(c, [...ignored, ...unsupportedNames(context.providers, request)])
   const whole = { ...submission, history: submission.history ?? [] }
   const fit = (chosen: ChosenModel) => fitted(whole, sources, chosen)
   const { turnId } = await startInThread(c, context, whole, { headers, previous, fit })

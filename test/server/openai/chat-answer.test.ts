@@ -19,6 +19,7 @@ async function answerTo(events: readonly unknown[]): Promise<string> {
   } as Tail<EventRecord>
   let text = ''
   const connection = {
+    isHeldBack: () => false,
     send: (frame: Frame) => {
       text += Buffer.from(frame.bytes).toString()
       return true
