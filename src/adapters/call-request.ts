@@ -1,6 +1,6 @@
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { HttpProviderOptions } from './http-provider.ts'
-import { forProvider, withoutVendorFields } from './issuer.ts'
+import { forProvider, isCompaction, withoutVendorFields } from './issuer.ts'
 import type { ProviderRequest } from './provider.ts'
 import type { RefusedData } from './refused-data.ts'
 import type { VendorSettings } from './settings.ts'
@@ -85,9 +85,11 @@ export class CallRequest<Options extends HttpProviderOptions & { id: string }> {
     const { input } = this.#request
     this.#isRebuilt = true
     this.#isReduced = true
-    this.#request = mapInput(this.#request, withoutVendorFields)
+    this.#request = mapInput(this.#request, (item) =>
+      isCompaction(item) ? item : withoutVendorFields(item),
+    )
     if (JSON.stringify(this.build().body) === before) return false
-    this.#refused.add(input)
+    this.#refused.add(input.filter((item) => !isCompaction(item)))
     return true
   }
 }

@@ -38,10 +38,14 @@ export function vendorData({ provider_metadata: metadata = {} }: OutputItem): Fi
   return fields.length === 0 ? undefined : Object.fromEntries(fields)
 }
 
-/** The item as this provider may see it. Data without an issuer is included: the vendor decides whether it is valid. */
+/**
+ * The item as this provider may see it. Data without an issuer is included, and so is a compaction: the vendor decides
+ * whether it is valid.
+ */
 export function forProvider(item: OutputItem, providerId: string): OutputItem {
   const issuer = item.provider_metadata?.[ISSUER]
-  return issuer === undefined || issuer === providerId ? item : withoutVendorFields(item)
+  const isKept = issuer === undefined || issuer === providerId || isCompaction(item)
+  return isKept ? item : withoutVendorFields(item)
 }
 
 /** The item as every provider may see it: our own marks stay, such as who ran a call. */
@@ -51,6 +55,16 @@ export function withoutVendorFields(item: OutputItem): OutputItem {
   const marks = Object.entries(metadata).filter(([, value]) => !isRecord(value))
   return { ...rest, provider_metadata: Object.fromEntries(marks) }
 }
+
+/** Whether an item stands for the conversation before it, which would be lost without its vendor data. */
+export function isCompaction({ provider_metadata: metadata = {} }: OutputItem): boolean {
+  return Object.values(metadata).some((fields) => {
+    const own = isRecord(fields) && isRecord(fields['block']) ? fields['block'] : fields
+    return isRecord(own) && COMPACTIONS.has(own['type'])
+  })
+}
+
+const COMPACTIONS = new Set<unknown>(['compaction', 'compaction_summary'])
 
 // Errors by which vendors refuse such data, also inside the error of a proxy, where quotes are escaped.
 

@@ -53,11 +53,12 @@ export interface ProviderRequest {
 /** A request without its messages. */
 export type ModelSettings = Omit<ProviderRequest, 'input'>
 
-/** What a provider may lack: `strict` of tools, `name` of messages. */
+/** What a provider may lack: `strict` of tools, `name` of messages, `compaction` items of OpenAI. */
 export type SettingName =
   | Exclude<keyof ModelSettings, 'model' | 'tools' | 'toolChoice'>
   | 'strict'
   | 'name'
+  | 'compaction'
 
 export interface JsonSchemaFormat {
   type: 'json_schema'
@@ -115,7 +116,7 @@ export interface Provider {
     run: RunContext,
     signal?: AbortSignal,
   ): ResponseStream<StreamEventPayload>
-  /** The settings of a request that the provider refuses; always `name` if it has none. Missing: it takes them all. */
+  /** The settings of a request that the provider refuses; always `name` and `compaction` if it has none. Missing: it takes them all. */
   unsupported?(request: ModelSettings): readonly SettingName[]
   /** Missing for providers without a process. */
   readonly health?: ProcessHealth

@@ -6,6 +6,7 @@ import { invalidOption } from './vendor-request.ts'
 interface SettingValues extends Required<Omit<ModelSettings, 'model' | 'tools' | 'toolChoice'>> {
   strict: true
   name: true
+  compaction: true
 }
 
 /** Returns the fields of the body, or why the vendor does not take this value. */
@@ -29,8 +30,7 @@ export const BY_ITSELF = 'prompts are cached without it'
 export function writeSettings(table: VendorSettings, request: ModelSettings): Fields {
   let body: Fields = {}
   for (const name of namesOf(table)) {
-    // Threads may continue with other vendors: names are then left out.
-    if (name === 'name') continue
+    if (isOfItems(name)) continue
     const written = write(table, name, request)
     if (typeof written === 'string')
       throw invalidOption(name === 'strict' ? 'tools' : name, written)
@@ -76,8 +76,13 @@ function write(table: VendorSettings, name: SettingName, request: ModelSettings)
   return typeof writer === 'string' ? writer : writer(value, request)
 }
 
+/** What items have. Threads may continue with other vendors, where it is left out. */
+function isOfItems(name: SettingName): name is 'name' | 'compaction' {
+  return name === 'name' || name === 'compaction'
+}
+
 function valueOf(name: SettingName, request: ModelSettings): unknown {
-  if (name === 'name') return true
+  if (isOfItems(name)) return true
   if (name === 'strict') return request.tools?.some(({ strict }) => strict) ? true : undefined
   const value = request[name]
   return Array.isArray(value) && value.length === 0 ? undefined : value

@@ -6,6 +6,7 @@ const NO_SUCH = 'codex has no such parameter'
 export const CODEX_SETTINGS: VendorSettings = {
   strict: 'codex does not support strict schemas',
   name: NO_SUCH,
+  compaction: 'only OpenAI reads it',
   thinkingBudget: 'codex takes reasoningEffort instead',
   reasoningEffort: (effort) => ({ effort, ...(effort !== 'none' && { summary: 'auto' }) }),
   reasoningSummary: (summary) => ({ summary }),

@@ -12,7 +12,7 @@ import { MAX_TOKENS } from './routes/submit.ts'
 /** The parameters that a setting came from. */
 export type SettingSources = Partial<Record<SettingName, readonly string[]>>
 
-type Name = Exclude<SettingName, 'strict' | 'name'>
+type Name = Exclude<SettingName, 'strict' | 'name' | 'compaction'>
 type Value = TurnSettings[Name] | Default | undefined
 
 /** The value requests the default behaviour. */

@@ -381,3 +381,32 @@ describe('calls that Gemini did not sign', () => {
     expect(server.bodies.map(signaturesOf)).toEqual(sent)
   })
 })
+
+test('a compaction is never left out: without it the conversation would be lost', async () => {
+  const server = await startVendor((response) => {
+    response.writeHead(400, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(CASES[0]?.refusal))
+  })
+  onTestFinished(() => server.close())
+  const provider = createOpenaiResponsesProvider({ id: 'one', baseUrl: server.url })
+  const reasoning = { type: 'reasoning', summary: [], encrypted_content: 'thought' }
+  const item = (id: string, openai: object, more: object): OutputItem =>
+    ({ type: 'reasoning', id, content: '', provider_metadata: { openai, ...more } }) as OutputItem
+  const input: OutputItem[] = [
+    item('a', { type: 'compaction', encrypted_content: 'summary' }, { issuer: 'other' }),
+    item('b', reasoning, {}),
+    { type: 'message', id: 'c', origin: 'agent', content: 'Hi' },
+    { type: 'message', id: 'd', origin: 'user', content: 'Hi' },
+  ]
+  for (const calls of [2, 3]) {
+    const events = await collect(provider.stream({ model: 'm', input }, run))
+    expect(last(events)).toMatchObject({ type: 'response_error', error: { code: 'HTTP_400' } })
+    expect(server.bodies).toHaveLength(calls)
+  }
+  const sent = server.bodies.map((body) => [body.includes('summary"'), body.includes('thought')])
+  expect(sent).toEqual([
+    [true, true],
+    [true, false],
+    [true, false],
+  ])
+})

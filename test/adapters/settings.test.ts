@@ -120,7 +120,7 @@ describe.each(Object.entries(ROWS))('%s', (_vendor, { settings: table, build }) 
           if (name === 'parallelToolCalls' && taken.toolChoice === 'none') continue
           expect([name, body]).not.toEqual([name, text(withoutSettings(taken, [name]))])
         }
-        const refused = missing.filter((name) => name !== 'name')
+        const refused = missing.filter((name) => name !== 'name' && name !== 'compaction')
         const isRefused = expect.objectContaining({ code: 'OPTION_INVALID' })
         if (refused.length === 0) expect(text(asked)).toBe(body)
         else expect(() => build(asked)).toThrow(isRefused)
@@ -199,7 +199,7 @@ test('docs/adapters.md lists what each vendor has', () => {
 function sampleOf(name: SettingName): ProviderRequest {
   const { tools } = SAMPLE
   const base = { model: 'm', input: [PROMPT] }
-  if (name === 'strict' || name === 'name') return { ...base, tools }
+  if (name === 'strict' || name === 'name' || name === 'compaction') return { ...base, tools }
   if (name === 'thinkingBudget') return { ...base, thinkingBudget: 2000 }
   return { ...base, [name]: SAMPLE[name] }
 }

@@ -307,6 +307,18 @@ test('summaries are named as ignored, and shown as requested, at a provider with
   expect(output[0]).toMatchObject({ type: 'reasoning', summary: [{ type: 'summary_text' }] })
 })
 
+test.each(VENDOR_NAMES)('%s gets a compaction, or it is named as ignored', async (vendor) => {
+  const { server, asked } = await stage(vendor, fixtures(vendor, 'text'))
+  const input = [
+    { type: 'compaction', encrypted_content: 'x' },
+    { role: 'user', content: 'Hi' },
+  ]
+  const answer = await send(server, DOORS.responses.path, { model: 'vendor/m', input })
+  const isSent = vendor === 'openai-responses'
+  expect(answer.headers.get(IGNORED)).toBe(isSent ? null : 'input[] (compaction)')
+  expect(JSON.stringify(asked()).includes('compaction')).toBe(isSent)
+})
+
 describe('an organization that may not summarize', () => {
   const message = 'Your organization must be verified to generate reasoning summaries.'
   const refuse: Answer = (response, request, count) => {

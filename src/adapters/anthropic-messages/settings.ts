@@ -22,6 +22,7 @@ const IS_FORCED = 'it cannot be combined with a forced call'
 export const ANTHROPIC_SETTINGS: VendorSettings = {
   strict: WITHIN,
   name: NO_SUCH,
+  compaction: 'only OpenAI reads it',
   thinkingBudget(budget, request) {
     if (!Number.isSafeInteger(budget) || budget < MIN_THINKING_TOKENS) {
       return `it must be an integer from ${MIN_THINKING_TOKENS}`

@@ -18,6 +18,7 @@ function thinking(thinkingBudget: number): Fields {
 export const GEMINI_SETTINGS: VendorSettings = {
   strict: 'Gemini does not support strict schemas',
   name: NO_SUCH,
+  compaction: 'only OpenAI reads it',
   thinkingBudget: thinking,
   reasoningEffort: (effort, { thinkingBudget }) =>
     thinkingBudget === undefined

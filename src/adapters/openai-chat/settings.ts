@@ -15,6 +15,7 @@ export function openaiChatSettings({ legacyMaxTokens, baseUrl }: Server): Vendor
   return {
     strict: WITHIN,
     name: WITHIN,
+    compaction: 'Chat Completions has no items',
     thinkingBudget: 'not supported; use reasoningEffort',
     reasoningEffort: (reasoning_effort) => ({ reasoning_effort }),
     reasoningSummary: 'Chat Completions has no summaries',

@@ -7,6 +7,7 @@ const NO_SUCH = 'the Responses API has no such parameter'
 export const OPENAI_RESPONSES_SETTINGS: VendorSettings = {
   strict: WITHIN,
   name: NO_SUCH,
+  compaction: WITHIN,
   thinkingBudget: 'the Responses API takes reasoningEffort instead',
   // With an effort, requests the reasoning: the API only exposes summaries.
   reasoningEffort: (effort, { reasoningSummary }) => ({

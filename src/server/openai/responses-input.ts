@@ -20,7 +20,7 @@ const MAX_NAME_CHARS = 300
 const MAX_PARTS = 1000
 
 /** Items that only OpenAI can read. They go back to it as they came. */
-const OPAQUE = new Set<unknown>(['compaction', 'compaction_summary'])
+export const OPAQUE: ReadonlySet<unknown> = new Set(['compaction', 'compaction_summary'])
 
 const READ = new Set<unknown>([
   null,

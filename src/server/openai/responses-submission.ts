@@ -8,7 +8,7 @@ import { ignoreUnknown, OPENAI_SPELLINGS, readSettings } from '../vendor-setting
 import { allowedTools, findTool } from './allowed-tools.ts'
 import { ParameterError, refuseFormat } from './errors.ts'
 import { REFUSED } from './refused-parameters.ts'
-import { decodeResponsesInput, type FindItem, splitItems } from './responses-input.ts'
+import { decodeResponsesInput, type FindItem, OPAQUE, splitItems } from './responses-input.ts'
 import { MAX_INPUT_ITEMS, type ResponsesBody } from './responses-schemas.ts'
 
 /** What a request refers to. */
@@ -54,7 +54,11 @@ export function responsesSubmission(
       parameters: toParameters(body, allTools),
     },
     ignored: ignored.list,
-    sources: { ...sources, strict: ['tools[].strict'] },
+    sources: {
+      ...sources,
+      strict: ['tools[].strict'],
+      ...(hasCompaction(body.input) && { compaction: ['input[] (compaction)'] }),
+    },
   }
 }
 
@@ -65,6 +69,10 @@ function additionalTools(input: ResponsesBody['input']): unknown[] {
     const tools = item.type === 'additional_tools' ? item['tools'] : undefined
     return Array.isArray(tools) ? tools : []
   })
+}
+
+function hasCompaction(input: ResponsesBody['input']): boolean {
+  return typeof input !== 'string' && input.some(({ type }) => OPAQUE.has(type))
 }
 
 function isHosted(tool: unknown): boolean {
