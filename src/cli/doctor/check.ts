@@ -1,7 +1,7 @@
 import type { Redact } from '../../protocol/redaction.ts'
 import { EXIT, type ExitCode } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
-import { clip, jsonLine } from '../text.ts'
+import { clip, jsonLine, wrap } from '../text.ts'
 
 export type Verdict = 'ok' | 'warn' | 'fail' | 'skipped'
 
@@ -58,7 +58,7 @@ const MAX_CHARS = 400
 /** Prints the checks as a table, or as one JSON object. */
 export async function writeReport(
   checks: readonly Check[],
-  { write, style }: Terminal,
+  { write, style, columns, isInteractive }: Terminal,
   json: boolean,
 ): Promise<ExitCode> {
   const counts: Record<Verdict, number> = { ok: 0, warn: 0, fail: 0, skipped: 0 }
@@ -66,11 +66,16 @@ export async function writeReport(
   const { ok, warn, fail, skipped } = counts
   const width = Math.max(...checks.map(({ name }) => name.length)) + 2
   const indent = ' '.repeat(VERDICT_WIDTH + width)
-  const rows = checks.flatMap(({ name, verdict, found, expected, fix }) => [
-    `${style(COLOURS[verdict], verdict.padEnd(VERDICT_WIDTH))}${name.padEnd(width)}${clip(found, MAX_CHARS)}`,
-    ...(expected === undefined ? [] : [`${indent}expected: ${clip(expected, MAX_CHARS)}`]),
-    ...(fix === undefined ? [] : [`${indent}fix: ${clip(fix, MAX_CHARS)}`]),
-  ])
+  const room = isInteractive ? columns : Infinity
+  const rows = checks.map(({ name, verdict, found, expected, fix }) => {
+    const lines = [
+      `${' '.repeat(VERDICT_WIDTH)}${name.padEnd(width)}${clip(found, MAX_CHARS)}`,
+      ...(expected === undefined ? [] : [`expected: ${clip(expected, MAX_CHARS)}`]),
+      ...(fix === undefined ? [] : [`fix: ${clip(fix, MAX_CHARS)}`]),
+    ].join(`\n${indent}`)
+    const label = style(COLOURS[verdict], verdict.padEnd(VERDICT_WIDTH))
+    return label + wrap(lines, room).slice(VERDICT_WIDTH)
+  })
   const summary = [
     `${ok} ok`,
     ...(warn > 0 ? [`${warn} warned`] : []),

@@ -15,7 +15,7 @@ import { failureReason } from '../http.ts'
 import { readKeysFile } from '../keys.ts'
 import { POSTCARD_TOOL } from '../scripted-tools.ts'
 import type { Terminal } from '../terminal.ts'
-import { jsonLine } from '../text.ts'
+import { jsonLine, wrap } from '../text.ts'
 import { accessLog, type Logger } from './logger.ts'
 import { isLoopback, type ServeOptions, webAccess } from './serve.ts'
 import { formatDuration, type Settings } from './settings.ts'
@@ -58,7 +58,9 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
     const stopRequest = firstSignal(deps)
     for (const warning of options.warnings) logger.warn(warning)
     await terminal.write(
-      options.json ? bannerJson(url, providers.models, options, keys) : banner(url, options, keys),
+      options.json
+        ? bannerJson(url, providers.models, options, keys)
+        : banner(url, options, terminal, keys),
     )
     await stopRequest
     const grace = formatDuration(options.settings.shutdownGrace)
@@ -324,7 +326,12 @@ export function watchClock(logger: Pick<Logger, 'warn'>, clock: Clock): () => vo
 }
 
 /** The banner: URL, store, providers, and commands to try. */
-function banner(url: string, options: ServeOptions, keys?: ServerKeys): string {
+function banner(
+  url: string,
+  options: ServeOptions,
+  { isInteractive, columns }: Terminal,
+  keys?: ServerKeys,
+): string {
   const { store, providers, settings } = options
   const kept = settings.retention === undefined ? '' : `, for ${formatDuration(settings.retention)}`
   const local = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
@@ -335,7 +342,7 @@ function banner(url: string, options: ServeOptions, keys?: ServerKeys): string {
   if (providers.length === 1) {
     lines.push('for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY')
   }
-  return [
+  const facts = [
     `turnstream listening on ${url}`,
     `  store      ${describeStore(store)}${kept}`,
     `  providers  ${lines.join(`\n${' '.repeat(13)}`)}`,
@@ -347,6 +354,9 @@ function banner(url: string, options: ServeOptions, keys?: ServerKeys): string {
         ]),
     ...(settings.noPage ? [] : [`  chat       ${local}/`]),
     `  docs       ${local}${ROUTES.docs}`,
+  ].join('\n')
+  return [
+    isInteractive ? wrap(facts, columns) : facts,
     '',
     `Try it in another terminal${keys === undefined ? '' : ', with a key in TURNSTREAM_KEY'}:`,
     ...examples(local, keys !== undefined).map((line) => `  ${line}`),

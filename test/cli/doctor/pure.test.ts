@@ -1,7 +1,7 @@
 /** What is decided without looking at anything. */
 
 import { describe, expect, test } from 'vitest'
-import { redactCheck } from '../../../src/cli/doctor/check.ts'
+import { redactCheck, writeReport } from '../../../src/cli/doctor/check.ts'
 import { diskCheck } from '../../../src/cli/doctor/embedded-checks.ts'
 import {
   type ClockReading,
@@ -18,8 +18,34 @@ import { readConfiguration } from '../../../src/cli/serve/configuration.ts'
 import { FORMAT } from '../../../src/log/redis/keys.ts'
 import { redacting } from '../../../src/protocol/redaction.ts'
 import { read } from '../../repository/sources.ts'
+import { fakeTerminal } from '../fake-terminal.ts'
 
 const { settings } = readConfiguration({ flags: {}, env: {}, cwd: '/nowhere' })
+
+describe('a report', () => {
+  const found = 'a directory that is used by another process'
+  const fix = 'Stop that process, or choose another directory'
+
+  async function lines(isInteractive: boolean): Promise<string[]> {
+    const { terminal, output } = fakeTerminal([], { columns: 40, isInteractive })
+    await writeReport([{ name: 'store', verdict: 'fail', found, fix }], terminal, false)
+    return output().split('\n').slice(0, -3)
+  }
+
+  test('fits into the terminal', async () => {
+    expect(await lines(true)).toEqual([
+      'fail     store  a directory that is used',
+      '                by another process',
+      '                fix: Stop that process,',
+      '                or choose another',
+      '                directory',
+    ])
+  })
+
+  test('has a line for each fact if it is not printed to a terminal', async () => {
+    expect(await lines(false)).toEqual([`fail     store  ${found}`, `                fix: ${fix}`])
+  })
+})
 
 describe('the clock check', () => {
   const at = (theirs: number, more: Partial<ClockReading> = {}): ClockReading => ({
