@@ -1,7 +1,13 @@
-import type { StreamEvent } from '../../protocol/stream-event.ts'
+import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { AnswerReader } from '../answer.ts'
-import { DONE, type ResponsesEvent, type ResponsesObject } from './wire.ts'
+import {
+  DONE,
+  errorTypeOf,
+  type ResponsesEvent,
+  type ResponsesObject,
+  responsesError,
+} from './wire.ts'
 import { ResponsesWriter, type ResponsesWriterOptions } from './write.ts'
 
 export interface ResponsesEncoderOptions extends ResponsesWriterOptions {
@@ -59,6 +65,22 @@ export class ResponsesEncoder {
     )
     if (this.isOver) frames.push(encodeSse({ data: DONE }))
     return frames.join('')
+  }
+
+  /** The last text of a stream that ends before the turn. Its numbers are not of the log: the turn may go on. */
+  interruptionSse(error: ErrorObject): string {
+    const failure = responsesError(error)
+    const { lastNumber, response } = this
+    const details = { type: errorTypeOf(failure.code), ...failure, param: null }
+    const failed = { ...response, status: 'failed', error: failure }
+    const events = [
+      { type: 'error', sequence_number: lastNumber + 1, error: details },
+      { type: 'response.failed', sequence_number: lastNumber + 2, response: failed },
+    ]
+    const frames = events.map((event) =>
+      encodeSse({ event: event.type, data: JSON.stringify(event) }),
+    )
+    return frames.join('') + encodeSse({ data: DONE })
   }
 
   /** Undefined if the item is not open. */

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type * as z from 'zod'
 import { ResponsesEncoder } from '../../dialects/responses/encode.ts'
-import { DONE, errorTypeOf, type ResponsesObject } from '../../dialects/responses/wire.ts'
+import type { ResponsesObject } from '../../dialects/responses/wire.ts'
 import { START } from '../../log/offsets.ts'
 import type { TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
@@ -219,12 +219,9 @@ export function responsesAnswerEncoder(
     get isOver() {
       return encoder.isOver
     },
+    hasCancelled: true,
     encodeSse: (event) => encoder.encodeSse(event),
-    interruptionSse({ code, message }) {
-      const error = { type: errorTypeOf(code), code, message, param: null }
-      const event = { type: 'error', sequence_number: Math.max(0, encoder.lastNumber), error }
-      return encodeSse({ event: 'error', data: JSON.stringify(event) }) + encodeSse({ data: DONE })
-    },
+    interruptionSse: (error) => encoder.interruptionSse(error),
     heartbeatSse() {
       if (!needsData || encoder.lastNumber < 0) return ''
       // Not part of the log, so it has no number.

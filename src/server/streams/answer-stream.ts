@@ -14,6 +14,8 @@ const MAX_FRAME_CHARS = 32 * 1024
 export interface AnswerEncoder {
   /** Whether the answer has ended. */
   readonly isOver: boolean
+  /** Whether a cancelled turn is an answer in this dialect. Otherwise it is an error. */
+  readonly hasCancelled?: boolean
   encodeSse(event: StreamEvent): string
   /** The last text of a stream that ends before the turn. Clients take a stream that stops for a complete one. */
   interruptionSse(error: ErrorObject): string
@@ -68,7 +70,8 @@ export class AnswerStream {
         if (result.done === true) return undefined
         const event = eventOf(result.value)
         if (!isStreamEvent(event)) continue
-        const failure = failureOf(event)
+        const isAnswer = this.#encoder.hasCancelled && event.type === 'turn_aborted_by_user'
+        const failure = isAnswer ? undefined : failureOf(event)
         if (failure !== undefined) return failure
         const text = this.#encode(event)
         this.#text += text

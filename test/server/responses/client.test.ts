@@ -145,6 +145,44 @@ test('a cancelled response ends its streams, and cancelling it again changes not
   expect(await client.responses.cancel(id)).toEqual(cancelled)
 })
 
+test.each([true, false])(
+  'a response that is cancelled before its output is cancelled, not an error (stream: %s)',
+  async (stream) => {
+    const server = await startServer()
+    const next = server.held.nextCall()
+    const body = { model: 'held/m', input: 'Hi', stream }
+    const asking = send(server, 'POST /v1/responses', body, { 'idempotency-key': 'key' })
+    await next
+    await send(server, 'POST /v1/responses/resp_key/cancel')
+    const answer = await asking
+    expect(answer.status).toBe(200)
+    const frames = framesOf(answer.text)
+    if (stream) expect(frames.at(-2)).toMatch(/^event: response\.incomplete\n/)
+    expect(answer.text).toContain('"status":"cancelled"')
+  },
+)
+
+test('a stream that ends before its turn ends with an error and response.failed', async () => {
+  const server = await startServer()
+  const next = server.held.nextCall()
+  const body = { model: 'held/m', input: 'Hi', stream: true }
+  const streaming = send(server, 'POST /v1/responses', body, { 'idempotency-key': 'key' })
+  ;(await next).say('Half')
+  await eventually(async () => {
+    const { output } = json(await send(server, 'GET /v1/responses/resp_key'))
+    expect(output).toHaveLength(1)
+  })
+  await send(server, 'DELETE /v1/responses/resp_key')
+  const frames = framesOf((await streaming).text)
+  expect(frames.at(-1)).toBe('data: [DONE]\n\n')
+  const events = frames.slice(0, -1).map((frame) => json({ text: frame.split('data: ')[1] ?? '' }))
+  expect(events.map((event) => event.sequence_number)).toEqual([...events.keys()])
+  expect(events.slice(-2)).toMatchObject([
+    { type: 'error', error: { type: 'server_error', param: null } },
+    { type: 'response.failed', response: { id: 'resp_key', status: 'failed', error: {} } },
+  ])
+})
+
 test('a deleted response is gone', async () => {
   const server = await startServer()
   const client = clientOf(server)
