@@ -308,6 +308,9 @@ export function phaseOf(metadata: Record<string, unknown> | undefined): { phase?
   return typeof phase === 'string' ? { phase } : {}
 }
 
+/** The value of `include` that asks for it. */
+export const ENCRYPTED_CONTENT = 'reasoning.encrypted_content'
+
 /** The reasoning that only OpenAI can read, byte for byte. */
 export function encryptedContentOf(metadata: Record<string, unknown> | undefined): string | null {
   const openai = metadata?.['openai']

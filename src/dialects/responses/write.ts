@@ -11,6 +11,7 @@ import {
 import { customInput, type NamedTool, namedTools } from './tool-names.ts'
 import {
   annotationsOf,
+  ENCRYPTED_CONTENT,
   encryptedContentOf,
   errorTypeOf,
   type ItemStatus,
@@ -41,6 +42,8 @@ export interface ResponsesHead {
 export interface ResponsesWriterOptions extends ResponsesHead {
   /** Names the events of reasoning text as Open Responses does. Numbers are the same. False by default. */
   readonly openResponses?: boolean
+  /** Includes encrypted reasoning, as if the request had asked for it. False by default. */
+  readonly hasEncryptedContent?: boolean
 }
 
 /** An item with its place in the output. */
@@ -90,7 +93,7 @@ export class ResponsesWriter implements AnswerSink {
   #createdAt: number
   #isStarted = false
   #hasSummaries = false
-  #hasEncryptedContent = false
+  #hasEncryptedContent: boolean
   #hasRefusal = false
   #ending: Ending = RUNNING
   #events: ResponsesEvent[] = []
@@ -98,11 +101,12 @@ export class ResponsesWriter implements AnswerSink {
 
   /** `inputChars` returns how many characters the input has. */
   constructor(
-    { openResponses = false, ...head }: ResponsesWriterOptions,
+    { openResponses = false, hasEncryptedContent = false, ...head }: ResponsesWriterOptions,
     inputChars: () => number,
   ) {
     this.#head = head
     this.#inputChars = inputChars
+    this.#hasEncryptedContent = hasEncryptedContent
     this.#reasoningName = openResponses ? 'response.reasoning' : 'response.reasoning_text'
     this.#parameters = responsesParameters(undefined, head.model)
     this.#createdAt = head.createdAt
@@ -146,8 +150,7 @@ export class ResponsesWriter implements AnswerSink {
     // A client that requests summaries shows only those.
     this.#hasSummaries = reasoning?.summary != null
     const include = parameters?.['include']
-    this.#hasEncryptedContent =
-      Array.isArray(include) && include.includes('reasoning.encrypted_content')
+    this.#hasEncryptedContent ||= Array.isArray(include) && include.includes(ENCRYPTED_CONTENT)
     this.#begin()
   }
 

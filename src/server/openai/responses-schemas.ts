@@ -132,8 +132,16 @@ export type ResponsesDialect = 'openai' | 'open-responses'
 export const createQuerySchema = z.object({ dialect })
 
 /** The query of `GET /v1/responses/{id}`. */
+const include = spec.optional(
+  z.union([z.string().max(500), z.array(z.string().max(100)).max(20)]),
+  '`reasoning.encrypted_content`, as in the request that created the response',
+)
+
 export const retrieveQuerySchema = z.object({
   dialect,
+  include,
+  // How OpenAI's clients write a list.
+  'include[]': include,
   stream: z.enum(['true', 'false']).exactOptional(),
   starting_after: spec.optional(
     // An empty text would be 0, and skip the first event.

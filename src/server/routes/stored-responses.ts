@@ -2,8 +2,8 @@ import type { Context } from 'hono'
 import * as z from 'zod'
 import { anyOf } from '../../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
-import { ResponsesEncoder } from '../../dialects/responses/encode.ts'
-import type { ResponsesObject } from '../../dialects/responses/wire.ts'
+import { ResponsesEncoder, type ResponsesEncoderOptions } from '../../dialects/responses/encode.ts'
+import { ENCRYPTED_CONTENT, type ResponsesObject } from '../../dialects/responses/wire.ts'
 import { START } from '../../log/offsets.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
@@ -87,11 +87,13 @@ const CANCEL_MS = 5000
 export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(retrieveRoute, async (c) => {
     const turn = await readableTurn(c)
-    const { stream, starting_after: startingAfter = -1, dialect } = c.req.valid('query')
-    if (stream !== 'true') return sendResponse(c, context, turn)
+    const { stream, starting_after: startingAfter = -1, dialect, ...query } = c.req.valid('query')
+    const included = [query.include, query['include[]']].flat().flatMap((each) => each?.split(','))
+    const hasEncryptedContent = included.includes(ENCRYPTED_CONTENT)
+    if (stream !== 'true') return sendResponse(c, context, turn, hasEncryptedContent)
     const { turnId, createdAt } = turn
     const openResponses = isOpenResponses(dialect, context)
-    const head = { turnId, createdAt, model: '' }
+    const head = { turnId, createdAt, model: '', hasEncryptedContent }
     const encoder = new ResponsesEncoder({ ...head, startingAfter, openResponses })
     const reading = { c, context, turn, isTied: false, isNamed: true }
     return withStreamSlot(c, context, () =>
@@ -132,10 +134,16 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
   })
 }
 
-function sendResponse(c: Context<GatewayEnv>, context: GatewayContext, turn: TurnRecord) {
+function sendResponse(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  { turnId, createdAt }: TurnRecord,
+  hasEncryptedContent = false,
+) {
   const { log } = c.get('space')
+  const head = { turnId, createdAt, model: '', hasEncryptedContent }
   return sendRead<z.infer<typeof responseObjectSchema>>(c, context, async () =>
-    encodeJson(await readResponse(log, turn)),
+    encodeJson(await readResponse(log, head)),
   )
 }
 
@@ -161,9 +169,12 @@ function unknownResponse(id: string): TurnstreamError {
 }
 
 /** The response from the events stored now. */
-async function readResponse(log: TurnLog, turn: TurnRecord): Promise<ResponsesObject> {
-  const { turnId, createdAt } = turn
-  const encoder = new ResponsesEncoder({ turnId, createdAt, model: '' })
+async function readResponse(
+  log: TurnLog,
+  options: ResponsesEncoderOptions,
+): Promise<ResponsesObject> {
+  const { turnId } = options
+  const encoder = new ResponsesEncoder(options)
   const stop = new AbortController()
   const tail = log.tail(turnId, 'events', START, stop.signal)
   void tail.caughtUp.then(() => stop.abort())

@@ -183,6 +183,27 @@ test('a stream that ends before its turn ends with an error and response.failed'
   ])
 })
 
+test('encrypted reasoning can be included when a response is retrieved', async () => {
+  const vendor = 'openai-responses'
+  const { client, server } = await stage(vendor, fixtures(vendor, 'reasoning-silent'))
+  const { id } = await client.responses.create(ASK)
+  const isEncrypted = (text: string) => text.includes('"encrypted_content":"')
+  const include = ['reasoning.encrypted_content' as const]
+  const found = await client.responses.retrieve(id, { include })
+  expect(isEncrypted(JSON.stringify(found))).toBe(true)
+  for (const [query, expected] of [
+    ['', false],
+    ['?include=reasoning.encrypted_content', true],
+    ['?include=x&include=reasoning.encrypted_content', true],
+    ['?include=x', false],
+    ['?stream=true', false],
+    ['?stream=true&include=reasoning.encrypted_content', true],
+  ] as const) {
+    const { text } = await send(server, `GET ${pathOf(id)}${query}`)
+    expect([query, isEncrypted(text)]).toEqual([query, expected])
+  }
+})
+
 test('a deleted response is gone', async () => {
   const server = await startServer()
   const client = clientOf(server)
