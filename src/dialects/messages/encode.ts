@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../protocol/stream-event.ts'
+import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { AnswerReader } from '../answer.ts'
 import type { MessagesError, MessagesEvent, MessagesObject } from './wire.ts'
@@ -34,6 +34,11 @@ export class MessagesEncoder {
 
   get error(): MessagesError | undefined {
     return this.#writer.error
+  }
+
+  /** The same with the code that it came from. */
+  get failure(): ErrorObject | undefined {
+    return this.#writer.failure
   }
 
   /** Returns the events that a StreamEvent adds, in order. */

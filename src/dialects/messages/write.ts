@@ -68,6 +68,7 @@ export class MessagesWriter implements AnswerSink {
   #usage: MessagesUsage | undefined
   #stopReason: MessagesStopReason | null = null
   #stopSequence: string | null = null
+  #failure: ErrorObject | undefined
   #error: MessagesError | undefined
   /** Set when sent text was withdrawn: the client would store what follows as part of the same answer. */
   #withdrawn: ErrorObject | undefined
@@ -97,6 +98,11 @@ export class MessagesWriter implements AnswerSink {
   /** Why there is no whole message. */
   get error(): MessagesError | undefined {
     return this.#error
+  }
+
+  /** The same with the code that it came from. */
+  get failure(): ErrorObject | undefined {
+    return this.#failure
   }
 
   /** The message so far. */
@@ -206,6 +212,7 @@ export class MessagesWriter implements AnswerSink {
   }
 
   #fail(error: ErrorObject): void {
+    this.#failure = error
     this.#error = messagesError(error)
     this.#finish(this.#error)
   }

@@ -75,7 +75,9 @@ const readRoute = spec.route('get', ROUTES.message, {
   },
   responses: {
     200: {
-      description: 'The message so far, or with `stream` the same as events, and then live',
+      description:
+        'The message so far, with `error` if the turn failed or was cancelled; or with `stream` the same as events, ' +
+        'and then live',
       content: {
         ...spec.json('', messageSchema).content,
         ...spec.sse('', messagesEventSchema).content,
@@ -160,15 +162,15 @@ function readMessage(
 ) {
   const { log } = c.get('space')
   return sendRead<MessageJson>(c, context, async () => {
-    const turn = new MessageTurn(encoder)
     const stop = new AbortController()
     const tail = log.tail(turnId, 'events', START, stop.signal)
     void tail.caughtUp.then(() => stop.abort())
     for await (const record of tail) {
       if (isSliceOver()) await nextSlice()
-      if ('event' in record && isStreamEvent(record.event)) turn.take(record.event)
+      if ('event' in record && isStreamEvent(record.event)) encoder.encode(record.event)
     }
-    return encodeJson(turn.message(true))
+    const { message, error } = encoder
+    return encodeJson({ ...message, ...(error && { error: error.error }) })
   })
 }
 
@@ -189,10 +191,9 @@ class MessageTurn {
 
   /** Throws if the turn failed. */
   message(isNamed: boolean) {
-    const { error, message } = this.#encoder
-    if (error === undefined) return message
-    const failure = this.#failure ?? { code: 'ABORTED', message: error.error.message }
-    throw new TurnFailedError(failure, isNamed)
+    const { failure, message } = this.#encoder
+    if (failure === undefined) return message
+    throw new TurnFailedError(this.#failure ?? failure, isNamed)
   }
 }
 

@@ -1,7 +1,9 @@
 /** What the official client makes of each vendor, through `/v1/messages`. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk'
 import { describe, expect, test } from 'vitest'
+import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
 import { eventually } from '../../eventually.ts'
+import { fail, open, responseDone, start } from '../../processor/events.ts'
 import { fixtures, stage, type VendorName } from '../openai/stage.ts'
 import { json, send } from '../responses/support.ts'
 import { startServer } from '../support.ts'
@@ -127,6 +129,39 @@ test('a client that joins late gets what was said so far, then the rest', async 
   const late = await send(server, `GET /v1/messages/${id}?stream=true`)
   expect(late.text).toContain('"text":"Hello, world"')
   expect(late.text).toContain('event: message_stop')
+})
+
+test('a message that was cut is retrieved as far as it came, with the error', async () => {
+  const server = await startServer()
+  const next = server.held.nextCall()
+  const body = { ...ASK, model: 'held/m', stream: true }
+  const streaming = send(server, 'POST /v1/messages', body, { 'idempotency-key': 'key' })
+  ;(await next).say('Half')
+  await eventually(async () => {
+    expect(json(await send(server, 'GET /v1/messages/msg_key')).content).toHaveLength(1)
+  })
+  await send(server, 'POST /v1/responses/resp_key/cancel')
+  await streaming
+  const answer = await send(server, 'GET /v1/messages/msg_key')
+  expect(answer.status).toBe(200)
+  expect(json(answer)).toMatchObject({
+    content: [{ type: 'text', text: 'Half' }],
+    stop_reason: null,
+    error: { type: 'api_error', message: expect.stringContaining('stopped') },
+  })
+})
+
+test('a call that failed is reported with its own code', async () => {
+  const opened = open('b', { item_type: 'function_call', call_id: 'c', name: 'f' })
+  const turn = [start(), opened, fail('b', 'HTTP_429', 'lost'), responseDone()]
+  const recordings = { m: turn }
+  const broken = createScriptedProvider({ id: 'broken', recordings, speed: Infinity })
+  const server = await startServer({ more: [broken] })
+  const tools = [{ name: 'f', input_schema: { type: 'object' } }]
+  const body = { ...ASK, model: 'broken/m', tools }
+  const answer = await send(server, 'POST /v1/messages', body)
+  expect([answer.status, json(answer).error.type]).toEqual([429, 'rate_limit_error'])
+  expect(answer.headers.get('x-should-retry')).toBeNull()
 })
 
 test('a silent stream gets pings once the message has started', async () => {
