@@ -3,6 +3,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import { isAnthropicRequest } from '../anthropic/errors.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
+import { RequestInvalidError } from '../errors.ts'
 import * as spec from './spec.ts'
 
 const modelSchema = z
@@ -32,11 +33,23 @@ const anthropicModelSchema = z
 const anthropicModelsSchema = z
   .object({
     data: z.array(anthropicModelSchema),
-    has_more: z.literal(false),
+    has_more: z.boolean(),
     first_id: z.string().nullable(),
     last_id: z.string().nullable(),
   })
   .meta({ id: 'AnthropicModels' })
+
+const modelId = z.string().min(1).max(300)
+
+/** Only for requests with `anthropic-version`. */
+const pageQuerySchema = z.object({
+  limit: spec.optional(
+    z.string().min(1).pipe(z.coerce.number<string>().int().min(1).max(1000)),
+    'Of a page in the format of Anthropic; all by default',
+  ),
+  after_id: spec.optional(modelId, 'The page starts after this model'),
+  before_id: spec.optional(modelId, 'The page ends before this model'),
+})
 
 const listRoute = spec.route('get', ROUTES.models, {
   summary: 'List the models (OpenAI and Anthropic compatible)',
@@ -44,9 +57,13 @@ const listRoute = spec.route('get', ROUTES.models, {
     'The models that the providers list, then the aliases. Call others as `<providerId>/<modelId>`, also those of ' +
     '`scripted` if there is another provider. A request with `anthropic-version` gets the format of Anthropic.',
   tags: ['openai', 'anthropic'],
+  request: { query: pageQuerySchema },
   responses: {
-    200: spec.json('All models', z.union([modelsSchema, anthropicModelsSchema])),
-    ...spec.openaiRefusals(),
+    200: spec.json(
+      'All models, or with `anthropic-version` a page',
+      z.union([modelsSchema, anthropicModelsSchema]),
+    ),
+    ...spec.openaiRefusals('REQUEST_INVALID'),
   },
 })
 
@@ -64,6 +81,25 @@ interface ListedModel {
   readonly id: string
   /** `<providerId>/<modelId>`. */
   readonly model: string
+}
+
+/** Pages before a model are read backwards: `hasMore` is about the models before them. */
+function pageOf(
+  listed: readonly ListedModel[],
+  { limit = Infinity, after_id: after, before_id: before }: z.infer<typeof pageQuerySchema>,
+): { page: readonly ListedModel[]; hasMore: boolean } {
+  const start = after === undefined ? 0 : placeOf(listed, 'after_id', after) + 1
+  const end = before === undefined ? listed.length : placeOf(listed, 'before_id', before)
+  const range = listed.slice(start, Math.max(start, end))
+  const isBackwards = before !== undefined && after === undefined
+  const page = isBackwards ? range.slice(-limit) : range.slice(0, limit)
+  return { page, hasMore: page.length < range.length }
+}
+
+function placeOf(listed: readonly ListedModel[], path: string, id: string): number {
+  const place = listed.findIndex((model) => model.id === id)
+  if (place < 0) throw new RequestInvalidError([{ path, message: `model ${id} was not found` }])
+  return place
 }
 
 export function addModelRoutes(app: GatewayApp, { providers, clock }: GatewayContext): void {
@@ -89,10 +125,10 @@ export function addModelRoutes(app: GatewayApp, { providers, clock }: GatewayCon
       return c.json({ object: 'list' as const, data: listed.map(toModel) }, 200)
     }
     c.header('request-id', c.get('requestId'))
-    const first_id = listed[0]?.id ?? null
-    const last_id = listed.at(-1)?.id ?? null
-    const data = listed.map(toAnthropicModel)
-    return c.json({ data, has_more: false as const, first_id, last_id }, 200)
+    const { page, hasMore } = pageOf(listed, c.req.valid('query'))
+    const first_id = page[0]?.id ?? null
+    const last_id = page.at(-1)?.id ?? null
+    return c.json({ data: page.map(toAnthropicModel), has_more: hasMore, first_id, last_id }, 200)
   })
 
   app.openapi(readRoute, (c) => {

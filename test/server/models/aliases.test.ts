@@ -53,3 +53,26 @@ test('aliases are listed after the models, and can be retrieved', async () => {
   const one = await call(server, 'GET /v1/models/claude-mine')
   expect(one.json).toMatchObject({ id: 'claude-mine', owned_by: 'held' })
 })
+
+test.each([
+  ['limit=2', ['other/x', 'held/m'], true],
+  ['limit=2&after_id=held/m', ['claude-mine'], false],
+  ['after_id=claude-mine', [], false],
+  ['limit=1&before_id=claude-mine', ['held/m'], true],
+  ['before_id=held/m', ['other/x'], false],
+])('a page of the models in Anthropic’s format: %s', async (query, ids, has_more) => {
+  const { server } = await stage()
+  const headers = { 'anthropic-version': '2023-06-01' }
+  const { json } = await call(server, `GET /v1/models?${query}`, { headers })
+  expect(json.data.map(({ id }: { id: string }) => id)).toEqual(ids)
+  const [first_id, last_id] = [ids[0] ?? null, ids.at(-1) ?? null]
+  expect(json).toMatchObject({ has_more, first_id, last_id })
+})
+
+test('a page after an unknown model is refused', async () => {
+  const { server } = await stage()
+  const headers = { 'anthropic-version': '2023-06-01' }
+  const answer = await fetch(`${server.url}/v1/models?after_id=none`, { headers })
+  expect(answer.status).toBe(400)
+  expect(await answer.json()).toMatchObject({ error: { type: 'invalid_request_error' } })
+})
