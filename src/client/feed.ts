@@ -55,9 +55,14 @@ const viewAfter = (
   data: Data,
 ): View | undefined => {
   if (event === APPEND_EVENT) return append(view, data)
-  // Nothing follows in a turn that has expired. The other turns of its thread do.
+  // Nothing follows in a turn that has expired. The other turns of its thread do. One that was running has to be loaded
+  // again.
   if (event === RESYNC_EVENT) {
-    return data.reason === 'trimmed' && cursor.includes('/') ? view : undefined
+    return data.reason === 'trimmed' &&
+      cursor.includes('/') &&
+      view.turns.every((turn) => turn.end || !turn.started)
+      ? view
+      : undefined
   }
   // V14: which turns are left when the replaced one was never seen, only the gateway knows.
   const { turnId, replaces } = data

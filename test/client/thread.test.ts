@@ -1,0 +1,86 @@
+/** What a thread shows, with responses in an order that the test decides. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createClient } from '../../src/client/client.ts'
+import type { Live } from '../../src/client/live.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { FakePage } from './support.ts'
+
+const HISTORY = {
+  turns: [
+    {
+      ...{ turnId: 'old', offset: '1-2' },
+      outputs: [
+        { type: 'turn_started', turnId: 'old', threadId: 'h' },
+        { type: 'turn_complete', turnId: 'old', threadId: 'h', status: 'complete' },
+      ],
+    },
+  ],
+}
+const BUSY = { error: { code: 'THREAD_BUSY', message: 'A turn is running.' } }
+const UNKNOWN = { error: { code: 'THREAD_UNKNOWN', message: 'No such thread.' } }
+
+const accept = () => Response.json({}, { status: 202 })
+const refuse = () => Response.json(BUSY, { status: 409 })
+const isUnknown = () => Response.json(UNKNOWN, { status: 404 })
+
+function setUp() {
+  const clock = fakeClock(1_000_000)
+  const page = new FakePage()
+  const pending: { readonly name: string; readonly answer: (response: Response) => void }[] = []
+  const client = createClient({
+    ...{ baseUrl: 'http://x', clock, page, random: () => 1 },
+    fetch: (url, init) =>
+      new Promise<Response>((resolve, reject) => {
+        const { pathname, search } = new URL(typeof url === 'string' ? url : '')
+        pending.push({ name: `${init?.method ?? 'GET'} ${pathname}${search}`, answer: resolve })
+        init?.signal?.addEventListener('abort', () => reject(new TypeError('Load failed')))
+      }),
+  })
+  /** Lets everything happen that needs no time. */
+  const settle = async () => {
+    for (let count = 0; count < 5; count++) await clock.advance(0)
+    page.draw()
+  }
+  const watch = <T extends Live<unknown>>(live: T): T => {
+    onTestFinished(live.subscribe(() => {}))
+    return live
+  }
+  const names = () => pending.map(({ name }) => name)
+  /** Answers the oldest request in flight that starts with this. */
+  const answer = async (start: string, response: Response) => {
+    await settle()
+    const at = pending.findIndex(({ name }) => name.startsWith(start))
+    if (at < 0) throw new Error(`${start} is not one of: ${names().join(', ')}`)
+    pending.splice(at, 1)[0]?.answer(response)
+    await settle()
+  }
+  const follow = async () => {
+    const thread = watch(client.thread('h'))
+    await settle()
+    return thread
+  }
+  const submit = () => client.submit({ prompt: 'Hi', threadId: 'h', turnId: 't' })
+  return { client, clock, page, names, settle, answer, follow, watch, submit }
+}
+
+const GET_PAGE = 'GET /xapi/threads/h?'
+const GET_STREAM = 'GET /xapi/threads/h/stream'
+const SUBMIT = 'POST /api/v2/submit'
+
+test('a running turn that has expired is loaded again, once', async () => {
+  const { answer, clock, follow, names } = setUp()
+  const thread = await follow()
+  const [old] = HISTORY.turns
+  const started = { type: 'turn_started', turnId: 't', threadId: 'h' }
+  const running = { turnId: 't', offset: '1-1', outputs: [started] }
+  await answer(GET_PAGE, Response.json({ turns: [running, old] }))
+  expect(thread.getSnapshot().turns).toMatchObject([{}, { turnId: 't', status: 'running' }])
+  const trimmed = ': heartbeat every 1000 ms\n\nevent: resync\ndata: {"reason":"trimmed"}\n\n'
+  await answer(GET_STREAM, new Response(trimmed))
+  await clock.advance(250)
+  await answer(GET_PAGE, Response.json({ turns: [{ ...running, outputs: [] }, old] }))
+  expect(thread.getSnapshot().turns).toMatchObject([{ turnId: 'old' }])
+  await answer(GET_STREAM, new Response(trimmed))
+  await clock.advance(500)
+  expect(names()).toEqual([expect.stringContaining(GET_STREAM)])
+})
