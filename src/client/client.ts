@@ -54,7 +54,10 @@ export interface Client {
    */
   readonly thread: (threadId: string) => Thread
   /** Lists threads, the most recently changed first. */
-  readonly threads: (page?: { limit?: number; cursor?: string }) => Promise<ThreadList>
+  readonly threads: (page?: {
+    limit?: number | undefined
+    cursor?: string | undefined
+  }) => Promise<ThreadList>
   /**
    * Submits a turn and returns it at once, with the messages of the user in it and in its thread. The request is sent
    * again until the gateway answers: its ids make that safe. `turn.accepted()` settles with the answer.
@@ -118,7 +121,7 @@ export const createClient = (options: ClientOptions = {}): Client => {
     thread: threads.get,
 
     async threads(page = {}) {
-      const query = new URLSearchParams(page as Record<string, string>)
+      const query = new URLSearchParams(JSON.parse(JSON.stringify(page)))
       return (await send(`/api/v2/threads?${query}`)).json()
     },
 

@@ -84,3 +84,10 @@ test('a running turn that has expired is loaded again, once', async () => {
   await clock.advance(500)
   expect(names()).toEqual([expect.stringContaining(GET_STREAM)])
 })
+
+test('fields of a page that are undefined are not sent', async () => {
+  const { client, names } = setUp()
+  void client.threads({ limit: 2, cursor: undefined })
+  void client.threads({})
+  await expect.poll(names).toEqual(['GET /api/v2/threads?limit=2', 'GET /api/v2/threads'])
+})
