@@ -58,6 +58,7 @@ export interface LiveSource<State> extends Source {
 }
 
 /** Follows a source. `publish` is for what else changes its feed. */
+// oxlint-disable-next-line max-lines-per-function -- small closures over one state; split, they are 30 bytes larger
 export const createLive = <State extends { readonly connection: ConnectionState }>(
   context: Context,
   source: LiveSource<State>,
@@ -107,7 +108,12 @@ export const createLive = <State extends { readonly connection: ConnectionState 
       const call = () => listener()
       listeners = [...listeners, call]
       dispatch('open')
+      // What does not exist may have been created by another page.
+      const stop = page.onWake(() => {
+        if (current.status === 'failed') dispatch('open')
+      })
       return () => {
+        stop()
         listeners = listeners.filter((each) => each !== call)
         // Frameworks unsubscribe and subscribe again in one go.
         queueMicrotask(() => {

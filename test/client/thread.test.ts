@@ -67,6 +67,37 @@ const GET_PAGE = 'GET /xapi/threads/h?'
 const GET_STREAM = 'GET /xapi/threads/h/stream'
 const SUBMIT = 'POST /api/v2/submit'
 
+describe('a thread that does not exist yet', () => {
+  test('is unknown as long as the gateway refuses its first turn', async () => {
+    const { answer, follow, submit } = setUp()
+    const thread = await follow()
+    await answer(GET_PAGE, isUnknown())
+    expect(thread.getSnapshot().connection.status).toBe('failed')
+    submit()
+    await answer(SUBMIT, refuse())
+    expect(thread.getSnapshot()).toMatchObject({
+      ...{ connection: { status: 'failed' }, turns: [{ status: 'error' }] },
+    })
+  })
+
+  test('is tried again when the page wakes: another page may have created it', async () => {
+    const { answer, client, follow, names, page, settle } = setUp()
+    const thread = await follow()
+    await answer(GET_PAGE, isUnknown())
+    const unsubscribe = client.thread('h').subscribe(() => {})
+    await answer(GET_PAGE, isUnknown())
+    unsubscribe()
+    expect(thread.getSnapshot().connection.status).toBe('failed')
+    expect(names()).toEqual([])
+    page.wake()
+    page.wake()
+    await settle()
+    expect(names()).toHaveLength(1)
+    await answer(GET_PAGE, Response.json(HISTORY))
+    expect(thread.getSnapshot().turns).toHaveLength(1)
+  })
+})
+
 test('a running turn that has expired is loaded again, once', async () => {
   const { answer, clock, follow, names } = setUp()
   const thread = await follow()
