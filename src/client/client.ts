@@ -108,9 +108,8 @@ export const createClient = (options: ClientOptions = {}): Client => {
     baseUrl: baseUrl.replace(/\/+$/, ''),
     query: `/stream?${streamArguments ? 'arguments=stream' : ''}`,
   }
-  const requests = createRequests(config)
-  const { send, deliver } = requests
-  const context: Context = { ...config, ...requests }
+  const context: Context = { ...config, ...createRequests(config) }
+  const { send, deliver } = context
   const turns = weakValues((turnId) => createTurn(context, turnId))
   const threads = weakValues((threadId) => createThread(context, threadId))
   /** How to abandon submits that are not answered yet, by turn. */

@@ -83,7 +83,7 @@ const lose = (at: Connection, { now, random, cause }: Moment): Connection => {
   // One that lived this long was good: the next one starts without delay.
   const goodAfterMs = 5000
   const wasGood = at.phase === 'live' && now - at.since >= goodAfterMs
-  const { delayMs } = wasGood ? IDLE : at
+  const delayMs = wasGood ? IDLE.delayMs : at.delayMs
   const since = now + (cause?.retryAfterMs ?? 0)
   return {
     ...at,
@@ -183,6 +183,6 @@ export const IDLE_STATE: ConnectionState = { status: 'idle' }
 export const describeConnection = (at: Connection, now: number): ConnectionState => {
   const { phase, cause } = at
   if (phase !== 'connecting' && phase !== 'waiting') return { status: phase, cause }
-  if (at.hasOpened && now < at.overdueAt) return { status: 'live' }
-  return { status: at.hasOpened ? 'reconnecting' : 'connecting', cause }
+  if (!at.hasOpened) return { status: 'connecting', cause }
+  return now < at.overdueAt ? { status: 'live' } : { status: 'reconnecting', cause }
 }

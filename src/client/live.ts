@@ -140,8 +140,7 @@ export const createLive = <State extends { readonly connection: ConnectionState 
       } finally {
         unsubscribe()
       }
-      const { status, cause } = current
-      if (cause && (source.isOver || status === 'failed')) throw cause
+      if (current.cause && (source.isOver || current.status === 'failed')) throw current.cause
     },
 
     async done() {

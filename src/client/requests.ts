@@ -18,7 +18,7 @@ export interface RequestsOptions extends LinkDeps {
 interface RequestInit {
   readonly method?: 'POST' | 'DELETE'
   /** JSON. */
-  readonly body?: string | null
+  readonly body?: string | undefined
   readonly signal?: AbortSignal | null
 }
 
@@ -59,7 +59,7 @@ export const createRequests = (options: RequestsOptions): Requests => {
           ...(sent && { authorization: `Bearer ${sent}` }),
           ...(init.body && { 'content-type': 'application/json' }),
         },
-      })
+      } as globalThis.RequestInit)
       if (response.ok) return response
       const error = await toError(response, clock.now())
       if (isLast || ![401, 403].includes(error.status)) throw error
@@ -78,12 +78,12 @@ export const createRequests = (options: RequestsOptions): Requests => {
 
   const deliver: Requests['deliver'] = (path, body, onStart) =>
     new Promise((resolve, reject) => {
-      const json = body ? JSON.stringify(body) : null
-      const method = json ? 'POST' : 'DELETE'
+      // Undefined without a body.
+      const json = JSON.stringify(body) as string | undefined
       const attempt: Attempt = async (signal, report) => {
         // Uploads report no progress: allow for 8 bytes per ms.
         report('heard', { pingMs: LONG_MS + (json?.length ?? 0) / 16 })
-        await (await send(path, { method, body: json, signal })).text()
+        await (await send(path, { method: json ? 'POST' : 'DELETE', body: json, signal })).text()
         resolve()
       }
       const dispatch = createLink(options, attempt, ({ status, cause }) => {
@@ -106,9 +106,9 @@ const toError = async (response: Response, now: number): Promise<ClientError> =>
   const code = `HTTP_${status}`
   // A gateway waits no longer than this with good reason.
   const maxMs = 3_600_000
-  // In seconds, or a date.
-  const after = response.headers.get('retry-after') ?? ''
+  // In seconds, or a date. Without it neither parses.
+  const after = response.headers.get('retry-after') as string
   const wait = Number(after) * 1000 || Date.parse(after) - now || 0
-  const retryAfterMs = Math.min(Math.max(0, wait), maxMs)
+  const retryAfterMs = Math.max(0, Math.min(wait, maxMs))
   return new ClientError(code, { code, ...body?.error, status, retryAfterMs })
 }
