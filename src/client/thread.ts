@@ -1,6 +1,6 @@
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ConnectionState } from './connection.ts'
-import type { ClientError } from './errors.ts'
+import { ClientError } from './errors.ts'
 import { createFeed, START } from './feed.ts'
 import { type Context, createLive, type Live } from './live.ts'
 import { path } from './paths.ts'
@@ -55,10 +55,15 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
     path: route,
     async prepare(signal, report) {
       if (feed.cursor !== START) return
+      const seen = submitted
       // Until then the thread may not exist.
-      await submitted
+      await seen
       let json = ''
-      await readText(await context.send(newest, { signal }), signal, report, (text) => {
+      const response = await context.send(newest, { signal }).catch((error) => {
+        // A submit may have created the thread meanwhile: then try again, as after a loss.
+        throw seen === submitted ? error : new ClientError()
+      })
+      await readText(response, signal, report, (text) => {
         json += text
       })
       const page: ThreadPage = JSON.parse(json)

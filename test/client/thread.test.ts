@@ -68,6 +68,19 @@ const GET_STREAM = 'GET /xapi/threads/h/stream'
 const SUBMIT = 'POST /api/v2/submit'
 
 describe('a thread that does not exist yet', () => {
+  test.each(['before', 'after'])('is loaded again when 404 arrives %s the 202', async (order) => {
+    const { answer, clock, follow, names, submit } = setUp()
+    const thread = await follow()
+    submit()
+    if (order === 'after') await answer(SUBMIT, accept())
+    await answer(GET_PAGE, isUnknown())
+    expect(thread.getSnapshot().connection.status).toBe('connecting')
+    if (order === 'before') await answer(SUBMIT, accept())
+    await clock.advance(250)
+    await answer(GET_PAGE, Response.json(HISTORY))
+    expect(names()).toEqual([expect.stringContaining(GET_STREAM)])
+  })
+
   test('is unknown as long as the gateway refuses its first turn', async () => {
     const { answer, follow, submit } = setUp()
     const thread = await follow()
