@@ -68,7 +68,7 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
       })
       const page: ThreadPage = JSON.parse(json)
       const [last] = page.turns
-      feed.view = viewOf(page)
+      feed.view = feed.view.turns.reduce(addSubmitted, viewOf(page))
       feed.older = page.nextCursor
       feed.cursor = last ? `${last.turnId}/${last.offset}` : START
       feed.isHeld = false
@@ -82,7 +82,7 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
       const { turnId } = optimistic
       submitted = Promise.allSettled([submitted, accepted])
       // Submitted again, it may be stored already.
-      if (!findTurn(feed.view, turnId)?.started) feed.view = putTurn(feed.view, optimistic)
+      feed.view = addSubmitted(feed.view, optimistic)
       live.publish()
       accepted.then(
         // The thread did not exist before.
@@ -106,6 +106,10 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
     },
   })
 }
+
+/** Adds a turn that is submitted here, unless the gateway has sent it. */
+const addSubmitted = (view: View, turn: TurnView): View =>
+  turn.started || findTurn(view, turn.turnId)?.started ? view : putTurn(view, turn)
 
 const viewOf = ({ turns }: ThreadPage): View =>
   turns

@@ -67,6 +67,33 @@ const GET_PAGE = 'GET /xapi/threads/h?'
 const GET_STREAM = 'GET /xapi/threads/h/stream'
 const SUBMIT = 'POST /api/v2/submit'
 
+describe('a prompt that is submitted while the history loads', () => {
+  test('stays when it has loaded', async () => {
+    const { answer, follow, submit } = setUp()
+    const thread = await follow()
+    submit()
+    await answer(GET_PAGE, Response.json(HISTORY))
+    expect(thread.getSnapshot().turns).toMatchObject([
+      { turnId: 'old', status: 'complete' },
+      { turnId: 't', status: 'running', items: [{ content: 'Hi' }] },
+    ])
+    await answer(SUBMIT, refuse())
+    expect(thread.getSnapshot().turns[1]).toMatchObject({
+      ...{ status: 'error', items: [{ content: 'Hi' }], end: { error: BUSY.error } },
+    })
+  })
+
+  test('is shown as the gateway has it', async () => {
+    const { answer, follow, submit } = setUp()
+    const thread = await follow()
+    submit()
+    const started = { type: 'turn_started', turnId: 't', threadId: 'h' }
+    const turn = { turnId: 't', offset: '1-1', outputs: [started] }
+    await answer(GET_PAGE, Response.json({ turns: [turn, ...HISTORY.turns] }))
+    expect(thread.getSnapshot().turns).toMatchObject([{ turnId: 'old' }, { turnId: 't', started }])
+  })
+})
+
 describe('a thread that does not exist yet', () => {
   test.each(['before', 'after'])('is loaded again when 404 arrives %s the 202', async (order) => {
     const { answer, clock, follow, names, submit } = setUp()
