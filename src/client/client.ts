@@ -127,12 +127,11 @@ export const createClient = (options: ClientOptions = {}): Client => {
     submit(request) {
       const { turnId = newId(), threadId = newId() } = request
       const body = { ...request, turnId, threadId }
-      const optimistic = optimisticTurn(body)
-      const accepted = deliver('/api/v2/submit', body, (abandon) => unsent.set(turnId, abandon))
-      const turn = turns.set(turnId, createTurn(context, turnId, optimistic, accepted))
-      // Keeps the turn from being collected until then.
-      const answered = accepted.finally(() => unsent.delete(turn.turnId))
-      threads.get(threadId).add(optimistic, answered)
+      const accepted = deliver('/api/v2/submit', body, (abandon) =>
+        unsent.set(turnId, abandon),
+      ).finally(() => unsent.delete(turnId))
+      const turn = createTurn(context, turnId, optimisticTurn(body), accepted)
+      threads.get(threadId).add(turns.set(turnId, turn))
       return turn
     },
 

@@ -57,12 +57,18 @@ export interface LiveSource<State> extends Source {
   readonly toState: (view: View, connection: ConnectionState) => State
 }
 
-/** Follows a source. `publish` is for what else changes its feed. */
+/** With what only the client uses. */
+export interface OpenLive<State> extends Live<State> {
+  /** Changes the view and publishes it. */
+  readonly change: <T>(update: (view: View, value: T) => View, value: T) => void
+}
+
+/** Follows a source. */
 // oxlint-disable-next-line max-lines-per-function -- small closures over one state; split, they are 30 bytes larger
 export const createLive = <State extends { readonly connection: ConnectionState }>(
   context: Context,
   source: LiveSource<State>,
-): Live<State> & { readonly publish: () => void } => {
+): OpenLive<State> => {
   const { feed, toState } = source
   const { page, share } = context
   let listeners: readonly (() => void)[] = []
@@ -100,7 +106,7 @@ export const createLive = <State extends { readonly connection: ConnectionState 
     changed()
   })
 
-  const live: Live<State> & { readonly publish: () => void } = {
+  const live: OpenLive<State> = {
     getSnapshot: () => state,
 
     subscribe(listener) {
@@ -152,7 +158,10 @@ export const createLive = <State extends { readonly connection: ConnectionState 
       if (listeners[0]) dispatch('open')
     },
 
-    publish,
+    change(update, value) {
+      feed.view = update(feed.view, value)
+      publish()
+    },
   }
   return live
 }

@@ -2,9 +2,10 @@ import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ConnectionState } from './connection.ts'
 import { ClientError } from './errors.ts'
 import { createFeed, START } from './feed.ts'
-import { type Context, createLive, type Live } from './live.ts'
+import { type Context, createLive, type Live, type OpenLive } from './live.ts'
 import { path } from './paths.ts'
 import { readText } from './stream.ts'
+import type { OpenTurn } from './turn.ts'
 import { apply, EMPTY_VIEW, findTurn, prepend, putTurn, type TurnView, type View } from './view.ts'
 
 export interface ThreadState {
@@ -29,9 +30,9 @@ export interface Thread extends Live<ThreadState> {
 }
 
 /** With what only the client uses. */
-export interface OpenThread extends Thread {
-  /** Shows a turn that is submitted here; `accepted` settles when the gateway has it. */
-  readonly add: (optimistic: TurnView, accepted: Promise<void>) => void
+export interface OpenThread extends Thread, OpenLive<ThreadState> {
+  /** Shows a turn that is submitted here. */
+  readonly add: (turn: OpenTurn) => void
 }
 
 /** A page of `GET /xapi/threads/:threadId`, the newest turn first. */
@@ -78,19 +79,22 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
 
   return Object.assign(live, {
     threadId,
-    add(optimistic: TurnView, accepted: Promise<void>) {
-      const { turnId } = optimistic
-      submitted = Promise.allSettled([submitted, accepted])
-      // Submitted again, it may be stored already.
-      feed.view = addSubmitted(feed.view, optimistic)
-      live.publish()
-      accepted.then(
+    add(turn: OpenTurn) {
+      const { turnId } = turn
+      // Keeps the turn from being collected until it is answered.
+      const show = () => live.change(addSubmitted, turn.getSnapshot().turn as TurnView)
+      show()
+      submitted = turn.accepted().then(
         // The thread did not exist before.
         live.reconnect,
         ({ code, message }: ClientError) => {
-          const error = { code, message }
-          feed.view = apply(feed.view, { type: 'turn_error', turnId, threadId, error })
-          live.publish()
+          turn.change(
+            apply,
+            code === 'ABORTED'
+              ? { type: 'turn_complete', turnId, threadId, status: 'aborted' }
+              : { type: 'turn_error', turnId, threadId, error: { code, message } },
+          )
+          show()
         },
       )
     },
@@ -101,8 +105,7 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
       // Meanwhile this page was loaded by another call, or the thread again.
       if (older !== feed.older) return
       feed.older = page.nextCursor
-      feed.view = prepend(feed.view, viewOf(page))
-      live.publish()
+      live.change(prepend, viewOf(page))
     },
   })
 }

@@ -1,6 +1,6 @@
 import type { ConnectionState } from './connection.ts'
 import { createFeed } from './feed.ts'
-import { type Context, createLive, type Live } from './live.ts'
+import { type Context, createLive, type Live, type OpenLive } from './live.ts'
 import { path } from './paths.ts'
 import type { TurnView } from './view.ts'
 
@@ -22,13 +22,15 @@ export interface Turn extends Live<TurnState> {
   readonly accepted: () => Promise<void>
 }
 
+export type OpenTurn = Turn & OpenLive<TurnState>
+
 /** Creates a turn. One that is submitted here has its messages at once; `submitted` settles when the gateway has it. */
 export const createTurn = (
   context: Context,
   turnId: string,
   optimistic?: TurnView,
   submitted?: Promise<void>,
-): Turn => {
+): OpenTurn => {
   const feed = createFeed(optimistic && { turns: [optimistic] })
   const accepted = async () => submitted
   const live = createLive<TurnState>(context, {

@@ -138,6 +138,32 @@ describe('a thread that does not exist yet', () => {
   })
 })
 
+describe('a submit', () => {
+  test('that is refused ends its turn with the error', async () => {
+    const { answer, client, submit } = setUp()
+    const turn = submit()
+    const failures = Promise.allSettled([turn.accepted(), turn.done()])
+    await answer(SUBMIT, refuse())
+    expect(await failures).toMatchObject([{ reason: BUSY.error }, { reason: BUSY.error }])
+    expect(client.turn('t').getSnapshot()).toMatchObject({
+      turn: { status: 'error', items: [{ content: 'Hi' }], end: { error: BUSY.error } },
+      connection: { status: 'failed', cause: BUSY.error },
+    })
+  })
+
+  test('that is cancelled before it is answered is aborted', async () => {
+    const { answer, client, follow, submit, watch } = setUp()
+    const turn = watch(submit())
+    const thread = await follow()
+    const cancelled = client.cancel('t')
+    await answer('POST /api/v2/runs/t/cancel', isUnknown())
+    await cancelled
+    const shown = { status: 'aborted', items: [{ content: 'Hi' }] }
+    expect(turn.getSnapshot().turn).toMatchObject(shown)
+    expect(thread.getSnapshot().turns).toMatchObject([shown])
+  })
+})
+
 test('a running turn that has expired is loaded again, once', async () => {
   const { answer, clock, follow, names } = setUp()
   const thread = await follow()
