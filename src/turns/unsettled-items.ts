@@ -174,6 +174,9 @@ function cancelledCall(item_id: string, reason: string): StreamEventPayload {
   return { type: 'item_error', item_id, error: { code, message } }
 }
 
+/** Each request of an agent repeats the whole conversation. More of it is stored only once, in the events. */
+const MAX_HISTORY_CHARS = 16_384
+
 /**
  * Reduces a turn while it is written, without its deltas: they are nearly all events, and an item's last
  * event nearly always has its whole content. Otherwise the item's text so far is reduced as one delta.
@@ -200,11 +203,13 @@ export class TurnResponse {
     return this.#reducer.response.output_items
   }
 
-  /** Undefined if it is too large for a store, or fails. Readers then use the events. */
+  /** Undefined if it is too large to be stored, or fails. Readers then use the events. */
   toJson(onError: (error: unknown) => void): string | undefined {
     try {
-      const json = JSON.stringify(this.#reducer.response)
-      return json.length <= MAX_RECORD_CHARS ? json : undefined
+      const { response } = this.#reducer
+      const json = JSON.stringify(response)
+      const maxChars = response.history_given ? MAX_HISTORY_CHARS : MAX_RECORD_CHARS
+      return json.length <= maxChars ? json : undefined
     } catch (error) {
       onError(error)
       return undefined

@@ -5,7 +5,7 @@ import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { readStoredItems } from '../../src/turns/thread-history.ts'
 import { answer, call, delta, done, end, open } from './payloads.ts'
-import { enveloped } from './rig.ts'
+import { enveloped, newRig } from './rig.ts'
 
 const SIGNAL = new AbortController().signal
 
@@ -43,6 +43,24 @@ describe('the items of a stored turn', () => {
     const texts = textsOf(answer('a', 'One'))
     expect(await contents(texts, { response: RESPONSE })).toEqual(['Stored'])
     expect((await stored(texts, { response: RESPONSE }))?.bytes).toBe(RESPONSE.length)
+  })
+
+  test.each([
+    ['a short history', 'Before', true],
+    ['no history', undefined, true],
+    ['a long history', 'x'.repeat(20_000), false],
+  ])('are stored after %s, in a Response unless it is long', async (_name, before, hasResponse) => {
+    const { submit, settled, log } = newRig({ rounds: [[...answer('a', 'One'), end()]] })
+    const said = { type: 'message', origin: 'user', content: before ?? '' } as const
+    await submit(before === undefined ? {} : { history: [said] })
+    await settled()
+    const turn = await log.getTurn('r')
+    expect(turn?.responseBytes !== undefined).toBe(hasResponse)
+    if (turn === undefined) throw new Error('there is no turn')
+    const { items = [], isStart } = (await readStoredItems(log, turn, Infinity, SIGNAL)) ?? {}
+    expect(isStart).toBe(before !== undefined)
+    expect(items.map((item) => 'content' in item && item.content).at(-1)).toBe('One')
+    if (before !== undefined) expect(items[0]).toMatchObject({ content: before })
   })
 
   test.each(['', '{', '[]', '{}', '{"output_items":{}}'])(
