@@ -198,7 +198,7 @@ export function toEffort(value: unknown): Effort | undefined {
   return typeof value === 'string' && Object.hasOwn(EFFORTS, value) ? EFFORTS[value] : undefined
 }
 
-function toSummary(value: unknown): TurnSettings['reasoningSummary'] {
+export function toSummary(value: unknown): TurnSettings['reasoningSummary'] {
   return value === 'auto' || value === 'concise' || value === 'detailed' ? value : undefined
 }
 

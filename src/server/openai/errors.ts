@@ -95,6 +95,7 @@ const CODES: Partial<Record<ErrorCode, string | null>> = {
   KEY_INVALID: 'invalid_api_key',
   KEY_REQUIRED: 'invalid_api_key',
   MODEL_UNKNOWN: 'model_not_found',
+  READS_LIMITED: 'rate_limit_exceeded',
   ROUTE_UNSUPPORTED: 'unsupported',
   STREAMS_LIMITED: 'rate_limit_exceeded',
   SUBMITS_LIMITED: 'rate_limit_exceeded',

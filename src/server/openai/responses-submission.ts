@@ -4,7 +4,13 @@ import type { HistoryItem, TurnSettings } from '../../turns/turn-request.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'
 import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
-import { ignoreUnknown, OPENAI_SPELLINGS, readSettings } from '../vendor-settings.ts'
+import {
+  ignoreUnknown,
+  OPENAI_SPELLINGS,
+  readSettings,
+  toEffort,
+  toSummary,
+} from '../vendor-settings.ts'
 import { allowedTools, findTool } from './allowed-tools.ts'
 import { ParameterError, refuseFormat } from './errors.ts'
 import { REFUSED } from './refused-parameters.ts'
@@ -193,11 +199,12 @@ const REPEATED = [
 
 function toParameters(body: ResponsesBody, tools: readonly unknown[]): Record<string, unknown> {
   const repeated = REPEATED.map((name) => [name, body[name]] as const)
-  const { effort = null, generate_summary: legacy = null, summary = legacy } = body.reasoning ?? {}
+  const { effort, generate_summary: legacy, summary = legacy } = body.reasoning ?? {}
+  const reasoning = { effort: toEffort(effort) ?? null, summary: toSummary(summary) ?? null }
   const kept = tools.filter((tool) => !isHosted(tool))
   return omitNullish({
     ...Object.fromEntries(repeated),
-    reasoning: body.reasoning ? { effort, summary } : undefined,
+    reasoning: body.reasoning ? reasoning : undefined,
     tools: kept.length > 0 ? kept : undefined,
   })
 }

@@ -282,7 +282,7 @@ test('parameters go to the provider, and come back in the response', async () =>
     max_output_tokens: 100,
     metadata: { a: 'b' },
     prompt_cache_key: 'key',
-    reasoning: { effort: 'xhigh', summary: 'auto' },
+    reasoning: { effort: 'high', summary: 'auto' },
     safety_identifier: 'u',
     service_tier: 'flex',
     text: { verbosity: 'low' },
@@ -548,7 +548,7 @@ test('what a request refers to is read within the limits of its key', async () =
   const first = send(server, 'POST /v1/responses', continued)
   const goOn = await next
   const second = await send(server, 'POST /v1/responses', continued)
-  expect([second.status, json(second).error.code]).toEqual([429, 'READS_LIMITED'])
+  expect([second.status, json(second).error.code]).toEqual([429, 'rate_limit_exceeded'])
   goOn()
   expect((await first).status).toBe(200)
 })
