@@ -148,7 +148,8 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
         read('leader')
         return ended
       })
-      .catch(reject)
+      // Sandboxed frames have locks that they may not use.
+      .catch((error) => (role === 'follower' && !signal.aborted ? read('alone') : reject(error)))
   })
   return ended.finally(() => stopWaiting?.())
 }

@@ -298,6 +298,14 @@ describe('a page has a connection of its own', () => {
     await checkTwoStreams([openThread(server, { sharing }), openThread(server, { sharing })])
   })
 
+  test('when it may not use locks', async () => {
+    const server = await startServer()
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    const locks = { request: () => Promise.reject(new DOMException('Denied', 'SecurityError')) }
+    const sharing = { locks }
+    await checkTwoStreams([openThread(server, { sharing }), openThread(server, { sharing })])
+  })
+
   test('when the page with the connection does not answer for 3 s', async () => {
     const server = await startServer()
     await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
