@@ -26,10 +26,12 @@ export interface ShareOptions {
   readonly locks?: Locks | undefined
 }
 
+type State = Omit<Feed, 'restarts'>
+
 /** What the page with the connection sends to the others. */
 interface Message {
   /** Everything so far, for a page that asked. */
-  readonly state?: Omit<Feed, 'restarts'>
+  readonly state?: State
   readonly pingMs?: number | undefined
   /** What arrived, and the cursor before it. A heartbeat has no frames. */
   readonly frames?: readonly Frame[]
@@ -134,9 +136,8 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
         if (clock.now() - heardAt >= 2 * pingMs) {
           return report('lost', { cause: new ClientError('Timed out') })
         }
-        const { view, cursor, older, isHeld } = feed
         // Without anything yet, at least it answers.
-        post(cursor === START ? {} : { state: { view, cursor, older, isHeld }, pingMs })
+        post(feed.cursor === START ? {} : { state: stateOf(feed), pingMs })
       }
     })
     stopWaiting = clock.after(PATIENCE_MS, () => read('alone'))
@@ -154,9 +155,14 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
   return ended.finally(() => stopWaiting?.())
 }
 
-/** Replaces what a page has by what another one has, except for what is newer here. */
-function adopt(feed: Feed, { view, cursor, older, isHeld }: NonNullable<Message['state']>): void {
-  const known = feed.view.turns.filter(({ turnId }) => findTurn(view, turnId))
+/** What a page needs to join. Turns that are not stored yet stay with their page, which alone learns of a refusal. */
+function stateOf({ view, cursor, older, isHeld }: Feed): State {
+  return { view: { turns: view.turns.filter(({ started }) => started) }, cursor, older, isHeld }
+}
+
+/** Replaces what a page has by what another one has, except for what is newer or only submitted here. */
+function adopt(feed: Feed, { view, cursor, older, isHeld }: State): void {
+  const known = feed.view.turns.filter(({ turnId, started }) => !started || findTurn(view, turnId))
   feed.view = known.flatMap(outputsOf).reduce(apply, view)
   feed.cursor = cursor
   feed.older = older

@@ -57,6 +57,14 @@ function textOf(turn: { readonly items: readonly { readonly content: string }[] 
   return turn?.items[1]?.content
 }
 
+/** A network that loses submits. */
+const withoutSubmits: typeof fetch = (input, init) =>
+  typeof input === 'string' && input.endsWith('/submit')
+    ? new Promise((_, reject) => {
+        init?.signal?.addEventListener('abort', () => reject(new TypeError('Load failed')))
+      })
+    : fetch(input, init)
+
 async function holdTurn(server: TestServer) {
   return heldTurn(server, { threadId: 'h' })
 }
@@ -141,6 +149,26 @@ describe('two pages', () => {
         expect(thread.getSnapshot().turns[1]?.status).toBe('complete')
       }
     })
+  })
+
+  test('a turn that is not stored yet is shown by the page that submits it', async () => {
+    const server = await startServer()
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    const sharing = { locks: new TestLocks() }
+    const offline = { sharing, fetch: withoutSubmits }
+    const first = openThread(server, offline)
+    await eventually(() => expect(first.thread.getSnapshot().turns).toHaveLength(1))
+    const other = first.client.submit({ prompt: 'Of the first', threadId: 'h', model: 'plain/m' })
+    const second = openPage(server, offline).client
+    const submitted = second.submit({ prompt: 'Of the second', threadId: 'h', model: 'plain/m' })
+    const thread = second.thread('h')
+    watch(thread)
+    await eventually(() => expect(thread.getSnapshot().turns).toHaveLength(2))
+    const texts = thread.getSnapshot().turns.map(({ items }) => items[0]?.content)
+    expect(texts[1]).toBe('Of the second')
+    expect(first.thread.getSnapshot().turns[1]?.items[0]?.content).toBe('Of the first')
+    await Promise.all([first.client.cancel(other.turnId), second.cancel(submitted.turnId)])
+    expect(thread.getSnapshot().turns[1]?.status).toBe('aborted')
   })
 
   test('end with the turn that they follow, and nothing is left', async () => {
