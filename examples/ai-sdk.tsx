@@ -196,7 +196,8 @@ function toStream(
       for (const view of earlier) send([{ type: 'start-step' }, ...chunksOf(view)])
       send([{ type: 'start-step' }])
       unsubscribe = turn.subscribe(update)
-      update()
+      // A turn that has failed is tried again now.
+      if (turn.getSnapshot().connection.status !== 'failed') update()
     },
     cancel: () => unsubscribe?.(),
   })

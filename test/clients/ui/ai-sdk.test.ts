@@ -244,6 +244,31 @@ test('a turn that fails is an error of the chat', async () => {
   expect(chat.error?.message).toContain('of the vendor')
 })
 
+test('a turn whose stream was refused is followed by the next resume', async () => {
+  const server = await startServer()
+  let isRefusing = true
+  const refusing: typeof fetch = (input, init) =>
+    isRefusing && typeof input === 'string' && input.includes('/xapi/turns/')
+      ? Promise.resolve(new Response('{}', { status: 400 }))
+      : fetch(input, init)
+  const { client, SdkChat, openTransport } = await openChat(server, {}, { fetch: refusing })
+  const called = server.held.nextCall()
+  client.submit({ prompt: 'Tell me', threadId: 'chat', providerId: 'held' })
+  const { say, finish } = bound(await called)
+  const chat = new SdkChat({ id: 'chat', transport: openTransport() })
+  await chat.resumeStream()
+  expect(chat.error?.message).toBe('HTTP_400')
+  isRefusing = false
+  const resumed = chat.resumeStream()
+  say(LONG)
+  await eventually(() => {
+    expect(chat.messages.at(-1)?.parts.at(-1)).toMatchObject({ type: 'text', text: LONG })
+  })
+  finish()
+  await resumed
+  expect(chat.status).toBe('ready')
+})
+
 function bound(held: HeldCall) {
   return { say: (text: string) => held.say(text), finish: () => held.finish() }
 }
