@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Providers } from '../../../src/turns/providers.ts'
 import { eventually } from '../../eventually.ts'
 import { read } from '../../repository/sources.ts'
@@ -31,6 +31,11 @@ test('react.tsx streams, goes on after a reload, and stops', { tags: ['slow'] },
   call.say(LONG)
   await eventually(() => expect(page.text()).toContain(LONG))
   expect(page.find('button').textContent).toBe('Stop')
+  // The thread is busy.
+  page.type('input', 'And then')
+  page.submit()
+  expect((page.find('input') as HTMLInputElement).value).toBe('And then')
+  expect(page.text()).not.toContain('And then')
   leave()
   expect(page.text()).toBe('')
   call.say('More. ')
@@ -41,4 +46,26 @@ test('react.tsx streams, goes on after a reload, and stops', { tags: ['slow'] },
   page.find('button').click()
   await eventually(() => expect(page.find('button').textContent).toBe('Send'))
   expect(call.signal.aborted).toBe(true)
+})
+
+test('react.tsx says why there is no connection', { tags: ['slow'] }, async () => {
+  const page = openPage()
+  mountExample(await loadExample('react.tsx', { url: 'http://127.0.0.1:1' }))
+  await eventually(() => expect(page.find('[role=status]').textContent).toMatch(/^connecting: ./))
+})
+
+test('react.tsx does not report that a new thread is unknown', { tags: ['slow'] }, async () => {
+  const server = await startServer()
+  const requested = vi.spyOn(globalThis, 'fetch')
+  onTestFinished(() => requested.mockRestore())
+  const page = openPage()
+  mountExample(await loadExample('react.tsx', server))
+  await eventually(() => expect(requested).toHaveBeenCalled())
+  expect(await requested.mock.results[0]?.value).toMatchObject({ status: 404 })
+  await eventually(() => page.find('form'))
+  expect(page.document.querySelector('[role=status]')).toBeNull()
+})
+
+test.each(['react.tsx', 'chat.html'])('%s runs on pages without TLS', (file) => {
+  expect(read(`examples/${file}`)).not.toContain('randomUUID')
 })
