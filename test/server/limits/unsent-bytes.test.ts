@@ -18,6 +18,7 @@ async function bigServer(unsentBytes: number): Promise<TestServer> {
   for (const tenant of ['acme', 'umbrella']) {
     const log = server.log.ofTenant(tenant)
     await writeLongTurn(log, { turnId: 'big', threadId: 'h', deltas: 16, text: 'x'.repeat(MB) })
+    await writeLongTurn(log, { turnId: 'smaller', deltas: 2, text: 'x'.repeat(MB) })
   }
   return server
 }
@@ -107,8 +108,8 @@ describe('a stream', () => {
     [STREAM, '"complete"'],
     ['/api/v2/stream/big', '"complete"'],
     ['/xapi/threads/h/stream', '"complete"'],
-    ['/v1/responses/resp_big?stream=true', '[DONE]'],
-    ['/v1/messages/msg_big?stream=true', 'message_stop'],
+    ['/v1/responses/resp_smaller?stream=true', '[DONE]'],
+    ['/v1/messages/msg_smaller?stream=true', 'message_stop'],
   ])(
     '%s waits while others of its key are unread, then continues',
     { tags: ['slow'] },
