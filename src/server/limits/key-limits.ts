@@ -154,10 +154,8 @@ export class KeyLimits {
 
   /** Counts a turn until the returned function is called. SUBMITS_LIMITED, TURNS_LIMITED. */
   admitTurn(caller: Caller): () => void {
-    const { runningTurns } = this.#limits
+    this.checkTurn(caller)
     const use = this.#useOf(caller)
-    this.#checkSubmits(use)
-    if (use.turns >= runningTurns) throw limited('TURNS_LIMITED', runningTurns)
     use.submits.add(this.#now())
     use.turns += 1
     let isOver = false
@@ -165,6 +163,14 @@ export class KeyLimits {
       if (!isOver) use.turns -= 1
       isOver = true
     }
+  }
+
+  /** Whether a turn would be admitted now, before work is done for it. SUBMITS_LIMITED, TURNS_LIMITED. */
+  checkTurn(caller: Caller): void {
+    const { runningTurns } = this.#limits
+    const use = this.#useOf(caller)
+    this.#checkSubmits(use)
+    if (use.turns >= runningTurns) throw limited('TURNS_LIMITED', runningTurns)
   }
 
   /** Counts a new thread as a submit. SUBMITS_LIMITED. */

@@ -108,7 +108,7 @@ export async function startVendorTurn(
   const space = c.get('space')
   const repeated = c.get('repeated')
   const earlier = repeated && (await rejoin(c, context, repeated))
-  const turn = earlier ?? (await startNew(c, context, headers, await prepare()))
+  const turn = earlier ?? (await startNew(c, context, headers, prepare))
   const { turnId, threadId } = turn
   c.header(HEADERS.turnId, headerOf(turnId))
   c.header(HEADERS.threadId, headerOf(threadId))
@@ -143,8 +143,10 @@ async function startNew(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   headers: VendorHeaders,
-  request: VendorSubmission,
+  prepare: () => VendorSubmission | Promise<VendorSubmission>,
 ): Promise<TurnRecord> {
+  context.limits.checkTurn(c.get('caller'))
+  const request = await prepare()
   const { submission, sources, previous, ignored } = request
   setIgnored(c, [...ignored, ...unsupportedNames(context.providers, request)])
   const whole = { ...submission, history: submission.history ?? [] }
