@@ -147,6 +147,8 @@ export class AnswerStream {
 
   /** Sends everything encoded, once the key's clients have read enough, and waits for a slow client. */
   async #sendAll(connection: SseConnection): Promise<void> {
+    // The headers of the response come with the first frame.
+    if (connection.isHeldBack(this.#text.length)) connection.beat()
     while (connection.isHeldBack(this.#text.length)) await connection.room()
     this.#send(connection)
     if (!this.#isBehind) return
