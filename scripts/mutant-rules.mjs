@@ -309,14 +309,14 @@ export const MUTANTS = [
   {
     rule: 'vendor data goes back to its issuer only',
     file: 'src/adapters/issuer.ts',
-    from: 'issuer === undefined || issuer === providerId ? item',
-    to: 'issuer !== null ? item',
+    from: 'issuer === undefined || issuer === providerId ||',
+    to: 'issuer !== null ||',
     tests: 'test/adapters/issuer.test.ts',
   },
   {
     rule: 'refused vendor data is left out of later calls',
     file: 'src/adapters/call-request.ts',
-    from: 'this.#refused.add(input)',
+    from: 'this.#refused.add(input.filter((item) => !isCompaction(item)))',
     to: '',
     tests: 'test/adapters/issuer.test.ts',
   },
