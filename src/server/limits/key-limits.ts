@@ -28,7 +28,7 @@ const DEFAULT_LIMITS: GatewayLimits = {
   openStreams: 200,
   concurrentReads: 100,
   unsentBytes: 64 * 1024 * 1024,
-  storedThreads: 100_000,
+  storedThreads: 1_000_000,
 }
 
 /** Fills in the defaults. OPTION_INVALID unless every limit is an integer from 1 or `Infinity`. */
