@@ -62,7 +62,10 @@ export function anyOf(signals: readonly StopSignal[]): { signal: StopSignal; rel
   const stop = new Stop()
   if (signals.some(({ aborted }) => aborted)) stop.abort()
   const releases = signals.map((signal) => onAbort(signal, () => stop.abort()))
-  return { signal: stop, release: () => releases.forEach((release) => release()) }
+  const release = () => {
+    for (const each of releases) each()
+  }
+  return { signal: stop, release }
 }
 
 /** An AbortController and its signal, for thousands of open streams: a pair of Node takes 1 KB. */

@@ -390,8 +390,12 @@ test('a compaction is never left out: without it the conversation would be lost'
   onTestFinished(() => server.close())
   const provider = createOpenaiResponsesProvider({ id: 'one', baseUrl: server.url })
   const reasoning = { type: 'reasoning', summary: [], encrypted_content: 'thought' }
-  const item = (id: string, openai: object, more: object): OutputItem =>
-    ({ type: 'reasoning', id, content: '', provider_metadata: { openai, ...more } }) as OutputItem
+  const item = (id: string, openai: object, more: object): OutputItem => ({
+    type: 'reasoning',
+    id,
+    content: '',
+    provider_metadata: { openai, ...more },
+  })
   const input: OutputItem[] = [
     item('a', { type: 'compaction', encrypted_content: 'summary' }, { issuer: 'other' }),
     item('b', reasoning, {}),

@@ -1,6 +1,7 @@
 /** Clients of vendors' APIs that are cut off, on connections of their own. */
 import { expect, onTestFinished, vi } from 'vitest'
 import type { TurnLog } from '../../src/log/turn-log.ts'
+import { payloads } from '../../src/testing/index.ts'
 import { eventually } from '../eventually.ts'
 import type { TestServer } from './support.ts'
 import { Wire } from './wire.ts'
@@ -111,4 +112,11 @@ export function contentOf(wire: Wire): string {
 
 export function turnsOf(server: TestServer): number {
   return server.held.calls.length
+}
+
+/** Ends the answer with an error of the provider. */
+export function fail(call: Awaited<ReturnType<typeof begin>>['call']): void {
+  const error = { code: 'HTTP_500', message: 'the provider failed' }
+  call.stream.addEvent(payloads.responseError(error))
+  call.stream.complete()
 }
