@@ -69,8 +69,8 @@ export function vendorMessage(body: string): string {
   return typeof message === 'string' ? message.trim() : sentenceOf(body)
 }
 
-/** Codes that clients act on. The others say no more than the status. */
-const KNOWN_CODES: ReadonlySet<unknown> = new Set([
+/** Vendors' codes that clients act on. The others say no more than the status. */
+export const VENDOR_CODES: ReadonlySet<unknown> = new Set([
   'context_length_exceeded',
   'insufficient_quota',
   'server_is_overloaded',
@@ -86,7 +86,7 @@ const CONTEXT_EXCEEDED =
 export function vendorCode(status: number, body: string): string {
   const error = errorIn(body)
   const { code, type } = isRecord(error) ? error : {}
-  const known = [code, type].find((each) => KNOWN_CODES.has(each))
+  const known = [code, type].find((each) => VENDOR_CODES.has(each))
   if (typeof known === 'string') return known
   const isTooLong = status === 400 && CONTEXT_EXCEEDED.test(vendorMessage(body))
   return isTooLong ? 'context_length_exceeded' : `HTTP_${status}`

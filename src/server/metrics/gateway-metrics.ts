@@ -1,5 +1,6 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import type { MiddlewareHandler } from 'hono'
+import { VENDOR_CODES } from '../../adapters/call-faults.ts'
 import type { Provider } from '../../adapters/provider.ts'
 import { type Clock, monotonicNow, shared, within } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
@@ -199,9 +200,10 @@ export class GatewayMetrics implements TurnObserver {
   }
 }
 
-/** The code if it is ours or an HTTP status. Vendors may send anything. */
+/** The code if it is ours, an HTTP status, or one that clients act on. Vendors may send anything. */
 export function knownCode(code: string): string {
-  return Object.hasOwn(ERROR_CODES, code) || /^HTTP_\d{3}$/.test(code) ? code : OTHER
+  const isKnown = Object.hasOwn(ERROR_CODES, code) || VENDOR_CODES.has(code)
+  return isKnown || /^HTTP_\d{3}$/.test(code) ? code : OTHER
 }
 
 /** Calls a listener and ignores what it throws. */
