@@ -67,6 +67,7 @@ export interface TurnSettings {
   readonly tools?: readonly ClientTool[]
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string }
   readonly reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high'
+  readonly reasoningSummary?: 'none' | 'auto' | 'concise' | 'detailed'
   readonly thinkingBudget?: number
   readonly maxOutputTokens?: number
   readonly temperature?: number

@@ -39,6 +39,7 @@ describe('W7 a submit', () => {
       tools: [{ name: 'look', description: 'Looks', parameters: { type: 'object' } }],
       toolChoice: { name: 'look' },
       reasoningEffort: 'low',
+      reasoningSummary: 'concise',
       thinkingBudget: 100,
       maxOutputTokens: 50,
       temperature: 0.5,

@@ -51,6 +51,7 @@ const settings = {
     ])
     .exactOptional(),
   reasoningEffort: reasoningEffortSchema.exactOptional(),
+  reasoningSummary: z.enum(['none', 'auto', 'concise', 'detailed']).exactOptional(),
   thinkingBudget: z.int().min(0).max(MAX_TOKENS).exactOptional(),
   maxOutputTokens: z.int().min(1).max(MAX_TOKENS).exactOptional(),
   temperature: z.number().min(0).max(2).exactOptional(),
