@@ -3,6 +3,9 @@ import { Fifo } from './fifo.ts'
 /** How long work may block the event loop. Leaves room for one more step within 20 ms. */
 const SLICE_MS = 10
 
+/** The same while connections wait to be accepted. */
+const SHORT_SLICE_MS = 1
+
 /** Runs a task in the next iteration of the event loop. */
 const soon: (task: () => void) => unknown =
   typeof setImmediate === 'function' ? setImmediate : (task) => setTimeout(task, 0)
@@ -20,6 +23,7 @@ export class TimeSlices {
   readonly #waiting = new Fifo<() => void>()
   /** End of the current iteration's slice; undefined before its first step. */
   #endsAt: number | undefined
+  #isShort = false
 
   constructor(now: () => number = () => performance.now(), run = soon) {
     this.#now = now
@@ -28,15 +32,27 @@ export class TimeSlices {
 
   readonly isOver = (): boolean => {
     if (this.#endsAt !== undefined) return this.#now() >= this.#endsAt
-    this.#endsAt = this.#now() + SLICE_MS
+    this.#endsAt = this.#now() + (this.#isShort ? SHORT_SLICE_MS : SLICE_MS)
+    this.#isShort = false
     this.#soon(this.#begin)
     return false
+  }
+
+  /**
+   * Ends the current slice and shortens the next one. Call for each new connection: Node accepts one in each iteration of
+   * the event loop, so that the last of a hundred waits for a hundred slices.
+   */
+  readonly shorten = (): void => {
+    this.#isShort = true
+    if (this.#endsAt !== undefined) this.#endsAt = -Infinity
   }
 
   /** Resolves in a later iteration of the event loop, in call order. */
   readonly next = (): Promise<void> =>
     new Promise((resolve) => {
       this.#waiting.push(resolve)
+      // Without a slice in progress, nothing would wake it.
+      this.isOver()
     })
 
   readonly #begin = (): void => {
@@ -58,3 +74,5 @@ const slices = new TimeSlices()
 /** Returns whether long-running work must await `nextSlice()` before its next step. */
 export const isSliceOver = slices.isOver
 export const nextSlice = slices.next
+
+export const shortenSlices = slices.shorten

@@ -1,6 +1,7 @@
 import { type ErrorCode, TurnstreamError, unreachable } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
+import { type StartedItem, USER_PROMPT_ID } from '../protocol/started-items.ts'
 import type {
   AnsweredCall,
   ErrorObject,
@@ -12,7 +13,6 @@ import { ContentBuffer } from './content-buffer.ts'
 import {
   type ApprovalRequestItem,
   type ApprovalResponseItem,
-  answeredCall,
   approvalOf,
   completedCall,
   completedText,
@@ -22,10 +22,6 @@ import {
 import type { Effect, Emission, ToolOutputItem, TurnState } from './step.ts'
 
 /** The life cycle of an item: opened, grown, and ended in one of three ways. */
-
-// Adapters may open the user's message with the wrong origin and correct it only at the end. This part of its
-// id identifies it from the start.
-const USER_PROMPT_ID = 'user-prompt'
 
 const CONTENT_TYPES: Record<'message' | 'reasoning' | 'function_call', ContentType> = {
   message: 'message',
@@ -40,7 +36,7 @@ export function openItem(
 ): readonly Effect[] {
   const { item_id: itemId, item_type: itemType } = payload
   if (itemType === 'function_call_output' || itemType === 'error') {
-    turn.ignored.set(itemId, itemType)
+    turn.ignored.take(payload)
     return NOTHING
   }
   if (turn.items.has(itemId) || turn.finished.has(itemId)) {
@@ -61,10 +57,14 @@ const ITEM_TYPES: Record<ContentType, ItemType> = {
   tool_call: 'function_call',
 }
 
-/** Returns the type an open item was started with. */
-export function startedType(turn: TurnState, itemId: string): ItemType | undefined {
+/** Returns what was said of an open item. */
+export function startedOf(turn: TurnState, itemId: string): StartedItem | undefined {
   const buffer = turn.items.get(itemId)
-  return buffer === undefined ? turn.ignored.get(itemId) : ITEM_TYPES[buffer.contentType]
+  if (buffer === undefined) return turn.ignored.get(itemId)
+  const type = ITEM_TYPES[buffer.contentType]
+  const text = buffer.getContent()
+  if (type !== 'function_call') return { type, content: text, origin: buffer.origin }
+  return { type, name: buffer.toolName, call_id: buffer.callId, arguments: text }
 }
 
 function newBuffer(
@@ -96,7 +96,10 @@ export function growItem(
   now: number,
 ): readonly Effect[] {
   const buffer = turn.items.get(payload.item_id)
-  if (buffer === undefined || buffer.isComplete()) return stray(turn, payload.item_id)
+  if (buffer === undefined || buffer.isComplete()) {
+    turn.ignored.take(payload)
+    return stray(turn, payload.item_id)
+  }
   if (payload.delta_content === '') return NOTHING
   buffer.appendContent(payload.delta_content)
   if (buffer.isHeld()) return NOTHING
@@ -277,7 +280,7 @@ function completeEarlierCall(
 ): readonly Effect[] {
   const call = new ContentBuffer(itemId, 'tool_call')
   call.finishCall(name, item.call_id, text)
-  return [conclude(turn, 'final', call, answeredCall(turn.rules, call, item))]
+  return [conclude(turn, 'final', call, completedCall(turn.rules, call, item))]
 }
 
 /** Emits a call of its provider again: it waits for approval. */
@@ -319,10 +322,14 @@ export function emit(emission: Emission): Effect {
 
 /** Offers the complete text of an item and advances its position in the gradient. */
 function showGrowth(turn: TurnState, buffer: ContentBuffer): Effect {
+  const { gradient, minGrowth } = turn.rules
   const tokens = buffer.getTokenCount()
-  while (isPastThreshold(buffer, tokens)) {
-    buffer.advanceBatchIndex()
-    buffer.threshold = turn.rules.gradient.threshold(buffer.getBatchIndex())
+  if (isPastThreshold(buffer, tokens)) {
+    do {
+      buffer.advanceBatchIndex()
+      buffer.threshold = gradient.threshold(buffer.getBatchIndex())
+    } while (isPastThreshold(buffer, tokens))
+    buffer.threshold = Math.max(buffer.threshold, tokens * (1 + minGrowth))
   }
   return emit({ kind: 'growth', buffer, content: buffer.offer() })
 }

@@ -43,8 +43,8 @@ export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
     threadId: options.threadId,
     onEmit: options.onEmit,
     batchGradient: options.batchGradient ?? DEFAULT_BATCH_GRADIENT,
-    batchTimeoutMs: options.batchTimeoutMs ?? 1000,
-    maxLatencyMs: options.maxLatencyMs ?? 3000,
+    batchTimeoutMs: options.batchTimeoutMs ?? DEFAULT_PROCESSOR.batchTimeoutMs,
+    maxLatencyMs: options.maxLatencyMs ?? DEFAULT_PROCESSOR.maxLatencyMs,
     retryAttempts: options.retryAttempts ?? 3,
     retryBaseMs: options.retryBaseMs ?? 1000,
     retryMaxMs: options.retryMaxMs ?? 10_000,
@@ -115,6 +115,13 @@ export const DEFAULT_BATCH_GRADIENT: readonly number[] = [
   10, 10, 10, 10, 20, 20, 20, 20, 50, 50, 50, 50, 100, 100, 200, 200, 500, 500, 500, 500, 1000,
   1000, 2000,
 ]
+
+/** When snapshots are emitted, by default. */
+export const DEFAULT_PROCESSOR = {
+  batchGradient: DEFAULT_BATCH_GRADIENT,
+  batchTimeoutMs: 1000,
+  maxLatencyMs: 3000,
+} as const
 
 /** The steps of a gradient as cumulative thresholds. The last step repeats forever. */
 export class BatchGradient {

@@ -1,6 +1,5 @@
 /** Builds all outputs. */
 
-import { ERROR_CODES } from '../protocol/errors.ts'
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, Usage } from '../protocol/stream-event.ts'
@@ -109,6 +108,7 @@ export function completedText(
     : { type: 'thinking', ...common, providerId: buffer.providerId ?? '', ...reason }
 }
 
+/** A call whose tool has answered. A tool that failed has answered too: `error` is for calls that never ended. */
 export function completedCall(
   rules: TurnRules,
   call: ContentBuffer,
@@ -117,18 +117,6 @@ export function completedCall(
   const common = commonFields(rules, call, 'complete', call.getContent())
   const toolOutput = parseJsonObject(output) ?? output
   return { type: 'tool_call', ...common, ...callFields(call), toolOutput, success }
-}
-
-/** A call that the client ran. If it failed there, it is not retried: the card shows the error. */
-export function answeredCall(
-  rules: TurnRules,
-  call: ContentBuffer,
-  item: ToolOutputItem,
-): ItemSnapshot {
-  const completed = completedCall(rules, call, item)
-  return item.success
-    ? completed
-    : withError(completed, 'TOOL_FAILED', ERROR_CODES.TOOL_FAILED.summary)
 }
 
 export function withError(

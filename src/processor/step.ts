@@ -1,6 +1,7 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ItemType, StreamEvent, Usage } from '../protocol/stream-event.ts'
+import { StartedItems } from '../protocol/started-items.ts'
+import type { StreamEvent, Usage } from '../protocol/stream-event.ts'
 import type {
   ItemSnapshot,
   PendingCall,
@@ -243,6 +244,8 @@ export interface TurnRules {
   readonly maxLatencyMs: number
   readonly estimateTokens: (totalLength: number) => number
   readonly showToolArguments: boolean
+  /** How much a text must grow between two snapshots, as a part of its length, besides the gradient. */
+  readonly minGrowth: number
 }
 
 /**
@@ -295,8 +298,8 @@ export interface TurnState {
   readonly calls: Map<string, readonly ContentBuffer[]>
   /** Outputs that arrived before their call, by `call_id`. */
   readonly waitingOutputs: Map<string, ToolOutputItem>
-  /** Items whose start and deltas are ignored: tool outputs and errors. */
-  readonly ignored: Map<string, ItemType>
+  /** Open items of which nothing is emitted before their end: tool outputs and errors. */
+  readonly ignored: StartedItems
   readonly finished: Set<string>
   /** Undelivered final snapshots by item. */
   readonly unsent: Map<string, Emission>
@@ -306,7 +309,7 @@ export interface TurnState {
   readonly reported: Set<string>
 }
 
-export function createTurn(options: ResolvedOptions): TurnState {
+export function createTurn(options: ResolvedOptions, minGrowth = 0): TurnState {
   return {
     rules: {
       turnId: options.turnId,
@@ -316,6 +319,7 @@ export function createTurn(options: ResolvedOptions): TurnState {
       maxLatencyMs: options.maxLatencyMs,
       estimateTokens: options.estimateTokens,
       showToolArguments: options.showToolArguments,
+      minGrowth,
     },
     opening: undefined,
     ending: undefined,
@@ -327,7 +331,7 @@ export function createTurn(options: ResolvedOptions): TurnState {
     items: new Map(),
     calls: new Map(),
     waitingOutputs: new Map(),
-    ignored: new Map(),
+    ignored: new StartedItems(),
     finished: new Set(),
     unsent: new Map(),
     wakeAt: Infinity,

@@ -6,7 +6,7 @@ import type { StreamEvent } from '../protocol/stream-event.ts'
 import { normalizeEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { BufferInfo } from './content-buffer.ts'
-import { reportOnce, startedType } from './items.ts'
+import { reportOnce, startedOf } from './items.ts'
 import { type ProcessorOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { renderEmission } from './outputs.ts'
 import {
@@ -87,12 +87,12 @@ export class StreamProcessor {
 
   #normalize(event: StreamEvent): StreamEvent {
     const { turn } = this.#core
-    const startedTypeOf = (itemId: string) => startedType(turn, itemId)
+    const started = (itemId: string) => startedOf(turn, itemId)
     const onUsageDropped = (): void => {
       const detail = `the usage of ${event.type} is malformed and was dropped`
       void this.#core.perform(reportOnce(turn, 'EVENT_INVALID', 'usage', detail))
     }
-    return normalizeEvent(event, { startedType: startedTypeOf, onUsageDropped }) as StreamEvent
+    return normalizeEvent(event, { started, onUsageDropped }) as StreamEvent
   }
 
   /** Throws, before anything changes, when the event cannot be processed. */
@@ -269,8 +269,8 @@ export class ProcessorCore<Delivery = void> {
   readonly #clock: BurstClock
   #cancelTimer: (() => void) | undefined
 
-  constructor(options: ResolvedOptions, sink: Sink<Delivery>) {
-    this.turn = createTurn(options)
+  constructor(options: ResolvedOptions, sink: Sink<Delivery>, minGrowth = 0) {
+    this.turn = createTurn(options, minGrowth)
     this.#options = options
     this.#sink = sink
     this.#clock = new BurstClock(options.clock)
@@ -351,26 +351,39 @@ export class ProcessorCore<Delivery = void> {
 export interface LiveProcessorOptions
   extends Pick<
     ProcessorOptions,
-    'turnId' | 'threadId' | 'clock' | 'onError' | 'batchGradient' | 'showToolArguments'
+    | 'turnId'
+    | 'threadId'
+    | 'clock'
+    | 'onError'
+    | 'batchGradient'
+    | 'batchTimeoutMs'
+    | 'maxLatencyMs'
+    | 'showToolArguments'
   > {
   /** Receives each snapshot in order and accepts it by returning. */
   readonly onShow: (output: StreamOutput) => void
 }
+
+/**
+ * Each snapshot repeats its text, so with steps of a constant size the work for a text would grow with its square. With
+ * the default gradient this applies from 64 KB on. The timer still limits how long text waits.
+ */
+const MIN_GROWTH = 1 / 8
 
 /** A StreamProcessor without promises, for well-formed events and a synchronous sink. */
 export class LiveProcessor {
   readonly #core: ProcessorCore
 
   constructor({ onShow, ...options }: LiveProcessorOptions) {
-    const core = new ProcessorCore(resolveOptions({ ...options, onEmit: () => {} }), {
-      emit: (emissions) => {
-        for (const emission of emissions) {
-          const output = renderEmission(core.turn.rules, emission)
-          if (output !== undefined) onShow(output)
-          core.take({ type: 'emitted', emission })
-        }
-      },
-    })
+    const resolved = resolveOptions({ ...options, onEmit: () => {} })
+    const emit = (emissions: readonly Emission[]): void => {
+      for (const emission of emissions) {
+        const output = renderEmission(core.turn.rules, emission)
+        if (output !== undefined) onShow(output)
+        core.take({ type: 'emitted', emission })
+      }
+    }
+    const core = new ProcessorCore(resolved, { emit }, MIN_GROWTH)
     this.#core = core
   }
 

@@ -2,6 +2,9 @@ import type { ItemSnapshot, SnapshotStatus } from './stream-output.ts'
 
 /** What an item gained since its last frame, instead of the complete snapshot. */
 export interface AppendFrame {
+  /** On streams of several threads. */
+  readonly threadId?: string
+  readonly turnId?: string
   readonly itemId: string
   /** Length of the content before, in UTF-16 units. A client with another length has missed a frame. */
   readonly at: number
@@ -17,7 +20,9 @@ export interface AppendFrame {
  */
 export const applyAppend = <T extends ItemSnapshot>(item: T, frame: AppendFrame): T | undefined => {
   const content = item.content + frame.text
-  const isNext = item.itemId === frame.itemId && item.content.length === frame.at
-  if (!isNext || content.length !== frame.length) return undefined
-  return { ...item, content, status: frame.status }
+  const isNext =
+    item.itemId === frame.itemId &&
+    item.content.length === frame.at &&
+    content.length === frame.length
+  return isNext ? { ...item, content, status: frame.status } : undefined
 }

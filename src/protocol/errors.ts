@@ -100,7 +100,12 @@ export const ERROR_CODES = {
   TURN_TEXT_LIMIT: { status: 422, retryable: false, summary: 'The turn has too much text' },
   TURN_TIME_LIMIT: { status: 504, retryable: true, summary: 'The turn took too long' },
   TURN_UNKNOWN: { status: 404, retryable: false, summary: 'Unknown turn' },
-  UNREAD_LIMITED: { status: 429, retryable: true, summary: 'Too much response data is unread' },
+  UNREAD_LIMITED: {
+    status: 429,
+    retryable: true,
+    summary: 'Requests and unread responses hold too much data',
+  },
+  UPGRADE_REFUSED: { status: 426, retryable: false, summary: 'WebSockets are not served' },
   UPSTREAM_MALFORMED: { status: 502, retryable: false, summary: 'Provider sent malformed data' },
   UPSTREAM_TIMEOUT: { status: 504, retryable: true, summary: 'The provider was silent too long' },
   UPSTREAM_TRUNCATED: { status: 502, retryable: true, summary: 'Provider stream ended early' },

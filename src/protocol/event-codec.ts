@@ -24,6 +24,7 @@
  */
 import { TurnstreamError } from './errors.ts'
 import { isRecord, parseJsonSafe } from './json.ts'
+import { jsonLength, jsonPieces } from './json-pieces.ts'
 import type { StreamEvent, StreamEventPayload } from './stream-event.ts'
 
 const ID = '{"event_id":"'
@@ -63,7 +64,27 @@ interface Template {
 
 /** Returns the JSON of an event. */
 export function eventText(event: StreamEvent): string {
-  return JSON.stringify(event)
+  return hasAttachments(event) ? joinPieces(event) : JSON.stringify(event)
+}
+
+/** Returns about the length of the JSON of an event. Does not encode attachments. */
+export function eventLength(event: StreamEvent): number {
+  return hasAttachments(event) ? jsonLength(event) : eventText(event).length
+}
+
+function joinPieces(value: object): string {
+  return [...jsonPieces(value)].join('')
+}
+
+function payloadText(event: StreamEvent): string {
+  return hasAttachments(event) ? joinPieces(event.payload) : JSON.stringify(event.payload)
+}
+
+/** Attachments may have tens of megabytes. Takes events of any shape. */
+function hasAttachments({ payload }: { readonly payload?: unknown }): boolean {
+  if (!isRecord(payload) || payload['type'] !== 'item_done') return false
+  const { final_item: item } = payload
+  return isRecord(item) && item['attachments'] !== undefined
 }
 
 /** Returns whether a delta has only the fields that every delta has. */
@@ -120,7 +141,7 @@ export class EventEncoder {
     const isDelta = event.type === 'item_delta' && isTextDelta(payload)
     const middle = isDelta
       ? JSON.stringify(payload.delta_content).slice(1, -1)
-      : `${JSON.stringify(event.type).slice(1)},"payload":${JSON.stringify(payload)}}`
+      : `${JSON.stringify(event.type).slice(1)},"payload":${payloadText(event)}}`
     const latest = this.#latest
     if (isDelta && latest !== undefined && isOf(latest, event, payload.item_id)) {
       return this.#use(latest, counter, timestamp, middle)

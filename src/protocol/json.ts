@@ -1,4 +1,5 @@
 import type * as z from 'zod'
+import { jsonPieces } from './json-pieces.ts'
 
 /** Parses JSON; returns the text itself when it is not JSON. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the shape
@@ -20,6 +21,11 @@ export function stableJson(value: object): string {
   return JSON.stringify(value, inOrder)
 }
 
+/** Yields the same text in pieces. */
+export function stableJsonPieces(value: object): Iterable<string> {
+  return jsonPieces(value, inOrder)
+}
+
 /** JSON replacer that sorts the fields of every object. */
 function inOrder(_key: string, value: unknown): unknown {
   if (!isRecord(value)) return value
@@ -30,12 +36,18 @@ function inOrder(_key: string, value: unknown): unknown {
 /** Maximum nesting of JSON from outside. Far beyond real data, and every engine can serialise it. */
 export const MAX_JSON_NESTING = 500
 
+/** Maximum number of values of JSON from outside: members and elements. Far beyond real data, and parsed within milliseconds. */
+export const MAX_JSON_VALUES = 100_000
+
 /**
- * Parses a JSON object. Returns undefined for any other value, for text that is not JSON, and when the
- * nesting is too deep to serialise again.
+ * Parses a JSON object. Returns undefined for any other value, for text that is not JSON, and when it has too many
+ * values, or is nested too deeply to serialise again.
  */
-export function parseJsonObject(json: string): Record<string, unknown> | undefined {
-  if (isNestedDeeperThan(json, MAX_JSON_NESTING)) return undefined
+export function parseJsonObject(
+  json: string,
+  maxValues = MAX_JSON_VALUES,
+): Record<string, unknown> | undefined {
+  if (exceeds(json, MAX_JSON_NESTING, maxValues)) return undefined
   const value = parseJsonSafe(json)
   return isRecord(value) ? value : undefined
 }
@@ -45,14 +57,22 @@ export function parseJsonObject(json: string): Record<string, unknown> | undefin
  * can serialise: they run out of stack at an undocumented depth.
  */
 export function isNestedDeeperThan(text: string, depth: number): boolean {
-  if (text.length <= 2 * depth) return false
+  return exceeds(text, depth, Infinity)
+}
+
+function exceeds(text: string, depth: number, maxValues: number): boolean {
+  if (text.length <= 2 * depth && text.length <= maxValues) return false
   let level = 0
+  let values = 0
   for (let at = 0; at < text.length; at++) {
     const char = text[at]
     if (char === '"') at = endOfString(text, at)
-    else if (char === '[' || char === '{') level += 1
-    else if (char === ']' || char === '}') level -= 1
-    if (level > depth) return true
+    else if (char === ',') values += 1
+    else if (char === '[' || char === '{') {
+      level += 1
+      values += 1
+    } else if (char === ']' || char === '}') level -= 1
+    if (level > depth || values > maxValues) return true
   }
   return false
 }

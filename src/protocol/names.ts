@@ -1,4 +1,6 @@
 const THREAD_ID = 'x-thread-id'
+const CODEX_SESSION = 'thread-id'
+const CLAUDE_CODE_SESSION = 'x-claude-code-session-id'
 
 /** Header names, in lower case as sent. */
 export const HEADERS = {
@@ -17,15 +19,19 @@ export const HEADERS = {
 } as const
 
 /** Request headers that name the session of an agent: codex's and Claude Code's. */
-export const SESSION_HEADERS = ['thread-id', 'x-claude-code-session-id'] as const
+export const SESSION_HEADERS = [CODEX_SESSION, CLAUDE_CODE_SESSION] as const
 
-/** Request headers that name the thread of a turn on vendors' APIs. */
-export const THREAD_HEADERS = [THREAD_ID, ...SESSION_HEADERS] as const
+/**
+ * Request headers that name the thread of a turn on vendors' APIs. Without a spread, so that bundlers leave it out of the
+ * client.
+ */
+export const THREAD_HEADERS = [THREAD_ID, CODEX_SESSION, CLAUDE_CODE_SESSION] as const
 
 /** Names of SSE control frames. Records have no name, so `onmessage` receives all of them. */
 export const APPEND_EVENT = 'append'
 export const RESYNC_EVENT = 'resync'
-export const SSE_EVENTS = { append: APPEND_EVENT, resync: RESYNC_EVENT } as const
+export const GONE_EVENT = 'gone'
+export const SSE_EVENTS = { append: APPEND_EVENT, resync: RESYNC_EVENT, gone: GONE_EVENT } as const
 
 /** Paths of the HTTP API; `:name` is a parameter. */
 export const ROUTES = {
@@ -38,6 +44,7 @@ export const ROUTES = {
   threadOutputs: '/xapi/threads/:threadId',
   run: '/api/v2/runs/:runId',
   threadOutputStream: '/xapi/threads/:threadId/stream',
+  outputStreams: '/xapi/streams',
   runStream: '/api/v2/stream/:runId',
   streamTokens: '/api/v2/stream-tokens',
   turnOutputs: '/xapi/turns/:turnId',

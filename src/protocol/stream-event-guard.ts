@@ -1,5 +1,6 @@
 import { isRecord } from './json.ts'
 import type { OutputItem } from './output-item.ts'
+import { type StartedItem, USER_PROMPT_ID } from './started-items.ts'
 import type { ItemType, StreamEvent, StreamEventType, TurnStatus, Usage } from './stream-event.ts'
 
 /**
@@ -57,8 +58,8 @@ export function isStreamEvent(value: unknown): value is StreamEvent {
   return eventFault(value) === undefined && isKnownType((value as { type: string }).type)
 }
 
-function isKnownType(type: string): type is StreamEventType {
-  return Object.hasOwn(PAYLOAD_CHECKS, type)
+function isKnownType(type: unknown): type is StreamEventType {
+  return isKeyOf(PAYLOAD_CHECKS, type)
 }
 
 const ITEM_TYPES: Record<ItemType, true> = {
@@ -211,8 +212,8 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
 
 /** How `normalizeEvent` completes what a source leaves out. */
 export interface LenientOptions {
-  /** The `item_type` of the item's `item_start`, if there was one. */
-  readonly startedType?: (itemId: string) => OutputItem['type'] | undefined
+  /** What was said of an open item before. */
+  readonly started?: (itemId: string) => StartedItem | undefined
   /** Called when a malformed `usage` is dropped. */
   readonly onUsageDropped?: () => void
 }
@@ -231,8 +232,10 @@ export function normalizeEvent(event: unknown, options: LenientOptions = {}): un
  */
 export function normalizePayload(payload: unknown, options: LenientOptions = {}): unknown {
   if (!isRecord(payload)) return payload
-  if (payload['type'] === 'item_done') return completeItem(payload, options)
-  return HAS_USAGE.has(payload['type']) ? normalizeUsage(payload, options) : payload
+  const { type } = payload
+  const counted = HAS_USAGE.has(type) ? normalizeUsage(payload, options) : payload
+  const given = withoutUnsetOptional(counted)
+  return type === 'item_done' ? completeItem(given, options) : given
 }
 
 const HAS_USAGE: ReadonlySet<unknown> = new Set<StreamEventType>([
@@ -242,17 +245,68 @@ const HAS_USAGE: ReadonlySet<unknown> = new Set<StreamEventType>([
   'turn_aborted_by_user',
 ])
 
-function completeItem(payload: Fields, { startedType }: LenientOptions): Fields {
-  const { item_id: itemId, final_item: item } = payload
-  if (!isRecord(item)) return payload
+/** The fields that `item_start` and deltas may have said. An empty text says nothing. */
+const STARTED_FIELDS: Record<ItemType, readonly Exclude<keyof StartedItem, 'type'>[]> = {
+  message: ['content', 'origin'],
+  reasoning: ['content'],
+  function_call: ['name', 'arguments', 'call_id'],
+  function_call_output: ['output', 'call_id'],
+  error: ['code', 'message'],
+}
+
+function completeItem(payload: Fields, { started }: LenientOptions): Fields {
+  const { item_id: itemId, final_item: stated } = payload
+  if (!isRecord(stated) || isCompleteItem(stated)) return payload
+  const item = withoutUnset(stated)
+  const said = isString(itemId) ? started?.(itemId) : undefined
+  const type = item['type'] ?? said?.type ?? typeByFields(item)
   const missing: Fields = {}
   if (item['id'] === undefined) missing['id'] = itemId
-  const type = item['type'] ?? (isString(itemId) ? startedType?.(itemId) : undefined)
-  const known = type ?? typeByFields(item)
-  if (known !== item['type']) missing['type'] = known
-  if (known === 'message' && item['origin'] === undefined) missing['origin'] = 'agent'
-  for (const _ in missing) return { ...payload, final_item: { ...item, ...missing } }
-  return payload
+  if (type !== item['type']) missing['type'] = type
+  if (said !== undefined && said.type === type) {
+    for (const name of STARTED_FIELDS[said.type]) {
+      if (item[name] === undefined && said[name]) missing[name] = said[name]
+    }
+  }
+  const whole = { ...defaultsOf(type, itemId), ...item, ...missing }
+  return { ...payload, final_item: whole }
+}
+
+/** Nearly every item is. */
+function isCompleteItem(item: Fields): boolean {
+  const { type } = item
+  if (!isKeyOf(ITEM_CHECKS, type)) return false
+  const [required, optional = {}] = ITEM_CHECKS[type as OutputItem['type']]
+  for (const name in required) if (isUnset(item[name])) return false
+  for (const name in optional) if (name in item && isUnset(item[name])) return false
+  return !('provider_metadata' in item) || !isUnset(item['provider_metadata'])
+}
+
+/** Some serializers write a field that nothing set as null. */
+const isUnset: Check = (value) => value === null || value === undefined
+
+function withoutUnset(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isUnset(value)))
+}
+
+/** A null stays where the type allows it, and in unknown fields. */
+function withoutUnsetOptional(payload: Fields): Fields {
+  const { type } = payload
+  const optional = isKnownType(type) ? PAYLOAD_CHECKS[type][1] : undefined
+  const unset = Object.keys(optional ?? {}).filter(
+    (name) =>
+      name in payload && isUnset(payload[name]) && optional?.[name]?.(payload[name]) === false,
+  )
+  if (unset.length === 0) return payload
+  return Object.fromEntries(Object.entries(payload).filter(([name]) => !unset.includes(name)))
+}
+
+/** What a field is that nothing said. */
+function defaultsOf(type: unknown, itemId: unknown): Fields {
+  if (type === 'function_call_output') return { success: true }
+  if (type !== 'message') return {}
+  const isPrompt = isString(itemId) && itemId.includes(USER_PROMPT_ID)
+  return { origin: isPrompt ? 'user' : 'agent' }
 }
 
 /** Guesses the type of an item that was never started. Reasoning looks like a message. */

@@ -1,6 +1,7 @@
 import { ERROR_CODES, type ErrorCode, unreachable } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ResponseItem } from '../protocol/response.ts'
+import { type StartedItem, USER_PROMPT_ID } from '../protocol/started-items.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import { OrderedMap } from './ordered-map.ts'
 
@@ -22,10 +23,10 @@ export function startItem(items: Items, payload: StreamEventPayload<'item_start'
   return items.set(payload.item_id, { phase: 'open', started: newItem(payload), added: '' })
 }
 
-/** Returns the type an open item was started with. */
-export function startedType(items: Items, itemId: string): ItemType | undefined {
+/** Returns an open item. */
+export function startedOf(items: Items, itemId: string): StartedItem | undefined {
   const entry = items.get(itemId)
-  return entry?.phase === 'open' ? entry.started.type : undefined
+  return entry?.phase === 'open' ? grown(entry.started, entry.added) : undefined
 }
 
 /**
@@ -89,7 +90,7 @@ function newItem(payload: StreamEventPayload<'item_start'>): OpenItem {
   switch (type) {
     case 'message':
     case 'reasoning':
-      return { type, id, content, origin: payload.origin ?? 'agent', ...metadata }
+      return { type, id, content, origin: originOf(payload), ...metadata }
     case 'function_call': {
       const { name = '', arguments: text = content } = payload
       return { type, id, name, arguments: text, call_id, ...metadata }
@@ -101,6 +102,10 @@ function newItem(payload: StreamEventPayload<'item_start'>): OpenItem {
     default:
       return unreachable(type)
   }
+}
+
+function originOf({ item_id, item_type, origin = 'agent' }: StreamEventPayload<'item_start'>) {
+  return item_type === 'message' && item_id.includes(USER_PROMPT_ID) ? 'user' : origin
 }
 
 function itemOf(entry: Entry): ResponseItem {

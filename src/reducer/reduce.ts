@@ -9,7 +9,7 @@ import {
   type Items,
   listItems,
   NO_ITEMS,
-  startedType,
+  startedOf,
   startItem,
 } from './items.ts'
 import { IdIndex } from './ordered-map.ts'
@@ -147,7 +147,7 @@ function startResponse(head: Head, payload: StreamEventPayload<'response_start'>
 /** Nearly all events are deltas, which need no normalization. */
 function normalize({ items }: ReducerState, event: StreamEvent): StreamEvent {
   if (event.type === 'item_delta') return event
-  return normalizeEvent(event, { startedType: (id) => startedType(items, id) }) as StreamEvent
+  return normalizeEvent(event, { started: (id) => startedOf(items, id) }) as StreamEvent
 }
 
 function updateUsage(head: Head, usage: Usage | undefined): Head {

@@ -52,6 +52,35 @@ describe('a time slice', () => {
     expect(slices.isOver()).toBe(false)
   })
 
+  test('ends at once, and the next one after 1 ms, when a connection was accepted', async () => {
+    const { slices, pass, iterate } = newSlices()
+    slices.isOver()
+    slices.shorten()
+    expect(slices.isOver()).toBe(true)
+    await iterate()
+    expect(slices.isOver()).toBe(false)
+    pass(1)
+    expect(slices.isOver()).toBe(true)
+    await iterate()
+    slices.isOver()
+    pass(9)
+    expect(slices.isOver()).toBe(false)
+  })
+
+  test('does little work for each of a hundred connections, accepted one in each iteration', async () => {
+    const stage = newSlices()
+    const done: string[] = []
+    const working = Array.from({ length: 50 }, () => work(stage, 20, 1, done))
+    for (let accepted = 0; accepted < 100; accepted++) {
+      stage.slices.shorten()
+      await stage.iterate()
+    }
+    expect(done.length).toBeGreaterThanOrEqual(100)
+    expect(done.length).toBeLessThan(2 * 100)
+    while (done.length < 1000) await stage.iterate()
+    await Promise.all(working)
+  })
+
   test('is shared: any number of workers hold the loop for no longer than one', async () => {
     const stage = newSlices()
     const done: string[] = []

@@ -7,7 +7,7 @@ import { streamEventFault } from '../../src/protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { ResponseReducer } from '../../src/reducer/reduce.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
-import { event, open, responseDone, start, tokens } from './events.ts'
+import { delta, event, open, responseDone, start, tokens } from './events.ts'
 
 /** An event that the types do not allow. */
 function lenient(payload: { type: string; [field: string]: unknown }): StreamEvent {
@@ -84,6 +84,157 @@ const FINAL_ITEMS = [
     whole: item('message', { content: 'Hi', origin: 'system' }),
   },
 ]
+
+const SAID = [
+  {
+    what: 'a name that only item_start has',
+    before: [open('i', { item_type: 'function_call', name: 'read_file' })],
+    final: { call_id: 'c', arguments: '{"a":1}' },
+    whole: item('function_call', { name: 'read_file', arguments: '{"a":1}', call_id: 'c' }),
+  },
+  {
+    what: 'arguments and a call_id that only item_start has',
+    before: [open('i', { item_type: 'function_call', name: 'f', arguments: '{}', call_id: 'c' })],
+    final: {},
+    whole: item('function_call', { name: 'f', arguments: '{}', call_id: 'c' }),
+  },
+  {
+    what: 'arguments that only deltas have',
+    before: [
+      open('i', { item_type: 'function_call', name: 'f' }),
+      delta('i', '{"a"'),
+      delta('i', ':1}'),
+    ],
+    final: { call_id: 'c' },
+    whole: item('function_call', { name: 'f', arguments: '{"a":1}', call_id: 'c' }),
+  },
+  {
+    what: 'content that only item_start and deltas have',
+    before: [open('i', { initial_content: 'Hel' }), delta('i', 'lo')],
+    final: {},
+    whole: item('message', { content: 'Hello', origin: 'agent' }),
+  },
+  {
+    what: 'reasoning that only deltas have',
+    before: [open('i', { item_type: 'reasoning' }), delta('i', 'Hm')],
+    final: {},
+    whole: item('reasoning', { content: 'Hm' }),
+  },
+  {
+    what: 'an origin that only item_start has',
+    before: [open('i', { origin: 'system' })],
+    final: { content: 'Hi' },
+    whole: item('message', { content: 'Hi', origin: 'system' }),
+  },
+  {
+    what: 'a name and arguments that it states as null',
+    before: [open('i', { item_type: 'function_call', name: 'f' }), delta('i', '{"a":1}')],
+    final: { type: null, name: null, arguments: null, call_id: 'c' },
+    whole: item('function_call', { name: 'f', arguments: '{"a":1}', call_id: 'c' }),
+  },
+  {
+    what: 'content and an origin that it states as null',
+    before: [open('i'), delta('i', 'Hi')],
+    final: { id: null, content: null, origin: null },
+    whole: item('message', { content: 'Hi', origin: 'agent' }),
+  },
+  {
+    what: 'what the final item has itself',
+    before: [
+      open('i', { item_type: 'function_call', name: 'f', arguments: '{"a', call_id: 'x' }),
+      delta('i', '":1}'),
+    ],
+    final: { name: 'g', arguments: '', call_id: 'c' },
+    whole: item('function_call', { name: 'g', arguments: '', call_id: 'c' }),
+  },
+]
+
+describe('a final_item that lacks what was said before has', () => {
+  test.each(SAID)('$what', async ({ before, final, whole }) => {
+    const { outputs, errors, response } = await run([
+      start(),
+      ...before,
+      finish('i', final),
+      responseDone(),
+    ])
+    expect(errors).toEqual([])
+    expect(response.output_items).toEqual([whole])
+    const shown = outputs.findLast((output) => 'itemId' in output)
+    if (whole.type !== 'function_call') expect(shown).toMatchObject({ status: 'complete' })
+    const { content, origin, name, call_id } = whole as Record<string, unknown>
+    const expected = { content, origin, toolName: name, callId: call_id }
+    for (const [field, value] of Object.entries(expected)) {
+      if (value !== undefined && !(field === 'origin' && whole.type === 'reasoning')) {
+        expect(shown).toHaveProperty(field, value)
+      }
+    }
+  })
+
+  test('success unless it says otherwise, and the output that deltas had', async () => {
+    const { outputs, errors, response } = await run([
+      open('i', { item_type: 'function_call', name: 'f' }),
+      finish('i', { call_id: 'c', arguments: '{}' }),
+      open('o', { item_type: 'function_call_output', call_id: 'c' }),
+      delta('o', 'it '),
+      delta('o', 'worked'),
+      finish('o', {}),
+    ])
+    expect(errors).toEqual([])
+    const output = { call_id: 'c', output: 'it worked', success: true }
+    expect(response.output_items[1]).toEqual({ id: 'o', type: 'function_call_output', ...output })
+    expect(outputs.at(-1)).toMatchObject({
+      status: 'complete',
+      toolOutput: 'it worked',
+      success: true,
+    })
+  })
+
+  test('the origin that the id of a prompt tells', async () => {
+    const { outputs, response } = await run([
+      open('t-user-prompt'),
+      delta('t-user-prompt', 'Hi'),
+      finish('t-user-prompt', {}),
+    ])
+    expect(outputs).toMatchObject([{ status: 'complete', content: 'Hi', origin: 'user' }])
+    expect(response.output_items).toMatchObject([{ content: 'Hi', origin: 'user' }])
+  })
+
+  test.each([null, undefined])('nothing that is stated as %s', async (unset) => {
+    const { outputs, errors, response } = await run([
+      start({ agent_id: unset } as never),
+      open('i', { item_type: 'function_call', name: 'f', arguments: unset, code: unset } as never),
+      finish('i', { call_id: 'c', arguments: '{}', provider_metadata: unset }),
+      open('o', { item_type: 'function_call_output', name: unset } as never),
+      finish('o', { call_id: 'c', output: 'it worked', success: unset }),
+      open('m', { initial_content: unset, origin: unset } as never),
+      finish('m', { type: 'message', id: 'm', content: 'Hi', origin: 'agent', name: unset }),
+      lenient({
+        type: 'response_done',
+        response_id: 'r',
+        status: 'complete',
+        finish_reason: unset,
+      }),
+    ])
+    expect(errors).toEqual([])
+    expect(outputs.slice(1)).toMatchObject([
+      { status: 'create', toolName: 'f', callId: 'c' },
+      { status: 'complete', toolOutput: 'it worked', success: true },
+      { status: 'complete', content: 'Hi', origin: 'agent' },
+      { type: 'turn_complete' },
+    ])
+    expect(response.output_items).toEqual([
+      item('function_call', { name: 'f', arguments: '{}', call_id: 'c' }),
+      { id: 'o', type: 'function_call_output', call_id: 'c', output: 'it worked', success: true },
+      { id: 'm', type: 'message', content: 'Hi', origin: 'agent' },
+    ])
+  })
+
+  test('no name if nothing said one', async () => {
+    const call = open('i', { item_type: 'function_call' })
+    const done = finish('i', { call_id: 'c', arguments: '{}' })
+    await expect(run([call, done])).rejects.toThrow('final_item.name')
+  })
+})
 
 describe('V9 final_item', () => {
   test.each(FINAL_ITEMS)('$what', async ({ started, final, output, whole }) => {
