@@ -1,33 +1,45 @@
 import type { OutputItem } from '../protocol/output-item.ts'
+import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import type { HttpProviderOptions } from './http-provider.ts'
 import { forProvider, isCompaction, withoutVendorFields } from './issuer.ts'
-import type { ProviderRequest } from './provider.ts'
+import type { ModelTable, ModelTraits, TraitRows } from './model-traits.ts'
+import type { ProviderRequest, SettingName } from './provider.ts'
 import type { RefusedData } from './refused-data.ts'
-import type { VendorSettings } from './settings.ts'
+import { CallIdRestorer } from './sent-call-ids.ts'
+import { fitSettings, type VendorSettings, withoutSettings } from './settings.ts'
 import type { Translation, TranslationContext } from './translation.ts'
-import type { VendorRequest } from './vendor-request.ts'
+import type { Ownership, VendorRequest } from './vendor-request.ts'
 
 /** An API that is called over HTTP and responds with a stream. */
 export interface Vendor<Options extends HttpProviderOptions> {
   /** Id of its providers by default. */
   readonly id: string
+  /** How it recognizes its own items, if it tells its responses apart. */
+  readonly ownership?: (providerId: string) => Ownership
+  /** How its models differ. */
+  readonly models?: TraitRows
   /** What its requests may hold. */
-  readonly settings?: (options: Options) => VendorSettings
-  readonly buildRequest: (request: ProviderRequest, options: Options) => VendorRequest
+  readonly settings?: (options: Options, models: ModelTable) => VendorSettings
+  readonly buildRequest: (
+    request: ProviderRequest,
+    options: Options & { models?: ModelTable },
+  ) => VendorRequest
   readonly createTranslation: (context: TranslationContext) => Translation
   /** Matches the errors by which it refuses signatures and encrypted reasoning. */
   readonly refusal?: RegExp
+  /** What an error says about the model of the request, so that it can be asked in another form. */
+  readonly learn?: (request: ProviderRequest, error: string) => Partial<ModelTraits> | undefined
   /** The request to send after an error about a setting that nobody asked for, without that setting. */
   readonly withoutDefaults?: (
     request: ProviderRequest,
     error: string,
   ) => ProviderRequest | undefined
   /** Builds the request after a refusal, from items without vendor data. Default `buildRequest`. */
-  readonly rebuildRequest?: (request: ProviderRequest, options: Options) => VendorRequest
+  readonly rebuildRequest?: Vendor<Options>['buildRequest']
 }
 
 /** What is sent: items with the vendor data of this provider, except for what the vendor has refused. */
-export class CallRequest<Options extends HttpProviderOptions & { id: string }> {
+export class CallRequest<Options extends HttpProviderOptions & { id: string; models: ModelTable }> {
   readonly #vendor: Vendor<Options>
   readonly #options: Options
   /** What the provider has refused in any request. */
@@ -36,6 +48,8 @@ export class CallRequest<Options extends HttpProviderOptions & { id: string }> {
   /** Whether data that was refused is left out. */
   #isReduced = false
   #isRebuilt = false
+  #hasLearned = false
+  #callIds = new CallIdRestorer()
 
   constructor(
     vendor: Vendor<Options>,
@@ -51,6 +65,7 @@ export class CallRequest<Options extends HttpProviderOptions & { id: string }> {
       options.maxOutputTokens,
     )
     if (refused.defaultsError !== undefined) this.#dropDefaults(refused.defaultsError)
+    if (options.models.hasLearned(request.model)) this.#fitModel()
   }
 
   #accepted(item: OutputItem): OutputItem {
@@ -62,14 +77,46 @@ export class CallRequest<Options extends HttpProviderOptions & { id: string }> {
   build(): VendorRequest {
     const { buildRequest, rebuildRequest = buildRequest } = this.#vendor
     const build = this.#isReduced ? rebuildRequest : buildRequest
-    return build(this.#request, this.#options)
+    const built = build(this.#request, this.#options)
+    this.#callIds = new CallIdRestorer(built.callIds)
+    return built
+  }
+
+  /** What the vendor answers, with the call ids of the thread. */
+  restore(payload: StreamEventPayload): StreamEventPayload {
+    return this.#callIds.restore(payload)
   }
 
   /** Drops what the error is about, if the request can do without. Returns whether `build` changes. */
   rebuildAfter(error: string): boolean {
-    if (!this.#dropDefaults(error)) return this.#dropVendorData(error)
-    this.#refused.defaultsError = error
+    if (this.#dropDefaults(error)) {
+      this.#refused.defaultsError = error
+      return true
+    }
+    return this.#learn(error) || this.#dropVendorData(error)
+  }
+
+  /** Once: a model that refuses every form would be asked for ever. */
+  #learn(error: string): boolean {
+    const traits = this.#hasLearned ? undefined : this.#vendor.learn?.(this.#request, error)
+    if (traits === undefined) return false
+    this.#hasLearned = true
+    this.#options.models.learn(this.#request.model, traits)
+    this.#fitModel()
     return true
+  }
+
+  /** Replaces what the model refuses of its thinking. Whoever asks for more learns it from `unsupported`. */
+  #fitModel(): void {
+    const table = this.#vendor.settings?.(this.#options, this.#options.models)
+    if (table === undefined) return
+    const { unsupported, nearest } = fitSettings(table, this.#request)
+    const names = unsupported.filter((name) => THINKING.has(name))
+    const { reasoningEffort } = nearest
+    this.#request = {
+      ...withoutSettings(this.#request, names),
+      ...(reasoningEffort !== undefined && names.length > 0 && { reasoningEffort }),
+    }
   }
 
   #dropDefaults(error: string): boolean {
@@ -93,6 +140,12 @@ export class CallRequest<Options extends HttpProviderOptions & { id: string }> {
     return true
   }
 }
+
+const THINKING: ReadonlySet<SettingName> = new Set([
+  'thinkingBudget',
+  'thinking',
+  'reasoningEffort',
+])
 
 function limited(request: ProviderRequest, limit = Infinity): ProviderRequest {
   const { maxOutputTokens = 0 } = request

@@ -20,14 +20,15 @@ import {
 } from './call-faults.ts'
 import { CallRequest, type Vendor } from './call-request.ts'
 import { withIssuer } from './issuer.ts'
+import { type ConfiguredTraits, ModelTable } from './model-traits.ts'
 import { type Provider, ProviderStream, type RunContext } from './provider.ts'
 import { RefusedData } from './refused-data.ts'
 import { type ModelClient, toModelClient } from './response-events.ts'
-import { unsupportedSettings } from './settings.ts'
+import { fitSettings } from './settings.ts'
 import { Stall, TimeoutError, timeoutError } from './stall.ts'
 import { concealing } from './vendor-errors.ts'
 import { VendorReader } from './vendor-input.ts'
-import { checkBaseUrl } from './vendor-request.ts'
+import { checkBaseUrl, responseIdsIn } from './vendor-request.ts'
 
 /** Provider timeouts in milliseconds. `Infinity` disables a limit. Connecting is up to `fetch`. */
 export interface TimeLimits {
@@ -60,6 +61,8 @@ export interface HttpProviderOptions {
   onUnknown?: (type: string) => void
   /** Output tokens that its models allow. A request for more gets these. */
   maxOutputTokens?: number
+  /** What its models take, where their names do not tell. */
+  modelTraits?: ConfiguredTraits
   /** Maximum characters of one tool call's arguments. 1,000,000 by default. */
   maxArgumentChars?: number
   /** Called for each attempt of each call. Returns what observes its response, if anything. Must not throw. */
@@ -103,9 +106,10 @@ export function httpProvider<Options extends HttpProviderOptions>(
   options: Options,
 ): ModelClient {
   checkBaseUrl(options.baseUrl)
-  const { id = vendor.id, clock = systemClock, maxArgumentChars } = options
+  const { id = vendor.id, clock = systemClock } = options
   const conceal = concealing(options)
-  const settings = vendor.settings?.(options)
+  const models = new ModelTable(vendor.models ?? [], options.modelTraits)
+  const settings = vendor.settings?.(options, models)
   const refused = new RefusedData()
   const resolved = {
     limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
@@ -118,15 +122,22 @@ export function httpProvider<Options extends HttpProviderOptions>(
   }
   const provider: Provider = {
     id,
-    ...(settings && { unsupported: (request) => unsupportedSettings(settings, request) }),
-    stream(request, { onRetry, onUnknown = options.onUnknown, ...run }, signal) {
+    ...(options.maxArgumentChars !== undefined && { maxArgumentChars: options.maxArgumentChars }),
+    ...(settings && {
+      unsupported: (request) => fitSettings(settings, request).unsupported,
+      nearest: (request) => fitSettings(settings, request).nearest,
+    }),
+    stream(request, { onRetry, onUnknown = options.onUnknown, ...given }, signal) {
+      const { maxArgumentChars = options.maxArgumentChars, ...run } = given
       const stream = new ProviderStream(signal, clock)
       const ids = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
-      const context = { ...ids, onUnknown, maxArgumentChars, conceal }
+      const ownership = vendor.ownership?.(id)
+      const responseIds = ownership && responseIdsIn(request.input, ownership)
+      const context = { ...ids, onUnknown, maxArgumentChars, conceal, responseIds }
       const attempt: Attempt = {
         ...resolved,
         signal: stream.signal,
-        request: new CallRequest(vendor, request, { ...options, id }, refused),
+        request: new CallRequest(vendor, request, { ...options, id, models }, refused),
         observe: (call) => options.observeCall?.({ ...run, ...call }),
         onRetry,
       }
@@ -220,7 +231,10 @@ class Pump {
       return this.#stream.addUntilEnd(payloads)
     const news = payloads.filter(({ type }) => type !== 'response_start' || !this.#hasStarted)
     this.#hasStarted ||= news.length > 0
-    return this.#stream.addUntilEnd(news.map((payload) => withIssuer(payload, this.#providerId)))
+    const { request } = this.#attempt
+    return this.#stream.addUntilEnd(
+      news.map((payload) => withIssuer(request.restore(payload), this.#providerId)),
+    )
   }
 }
 
@@ -230,7 +244,7 @@ type CallOption = 'maxStalledBytes' | 'maxRetries' | 'retryTimeouts' | 'fetch' |
 interface Attempt extends Required<Pick<HttpProviderOptions, CallOption>> {
   limits: TimeLimits
   signal: AbortSignal
-  request: Pick<CallRequest<never>, 'build' | 'rebuildAfter'>
+  request: Pick<CallRequest<never>, 'build' | 'rebuildAfter' | 'restore'>
   observe: (call: Omit<ObservedCall, keyof RunContext>) => CallObserver | undefined
   onRetry?: (() => void) | undefined
 }
@@ -322,11 +336,13 @@ class Call {
 
   async #talk(): Promise<CallFault | undefined> {
     const { fetch, limits } = this.#attempt
+    if (isSliceOver()) await nextSlice()
     const request = this.#attempt.request.build()
     const { url } = request
     const method = 'POST'
     const accept = 'text/event-stream'
     const headers = { 'content-type': 'application/json', accept, ...request.headers }
+    if (isSliceOver()) await nextSlice()
     const body = JSON.stringify(request.body)
     this.#observer = this.#attempt.observe({ attempt: this.#number, method, url, headers, body })
     const response = await this.#within(

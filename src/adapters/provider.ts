@@ -2,6 +2,7 @@ import type { Clock } from '../async/clock.ts'
 import { ResponseStream } from '../async/response-stream.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
+import type { Effort } from './model-traits.ts'
 import { isTerminal } from './translation.ts'
 
 /** A tool that the model may call; `parameters` is a JSON Schema. */
@@ -22,11 +23,13 @@ export interface ProviderRequest {
   input: readonly OutputItem[]
   tools?: readonly ToolDefinition[]
   toolChoice?: 'auto' | 'none' | 'required' | { name: string }
-  reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high'
+  reasoningEffort?: Effort
   /** How to summarize the reasoning, for vendors that only show a summary. With an effort `auto` by default. */
   reasoningSummary?: 'none' | 'auto' | 'concise' | 'detailed'
   /** Thinking budget in tokens, for providers that support one. */
   thinkingBudget?: number
+  /** Anthropic's own parameters, passed on unchanged. Other vendors go by `reasoningEffort`. */
+  thinking?: ThinkingParameters
   maxOutputTokens?: number
   temperature?: number
   topP?: number
@@ -50,15 +53,26 @@ export interface ProviderRequest {
   promptCache?: '5m' | '1h'
 }
 
+/** Whether and how Claude thinks, as a client of Anthropic's API writes it. */
+export interface ThinkingParameters {
+  /** Missing: what the model does by default. */
+  type?: 'enabled' | 'adaptive' | 'disabled' | 'between_tools'
+  budgetTokens?: number
+  display?: 'summarized' | 'omitted'
+  /** Whether `reasoningEffort` is only for other vendors: the client has given none. */
+  isEffortImplied?: boolean
+}
+
 /** A request without its messages. */
 export type ModelSettings = Omit<ProviderRequest, 'input'>
 
-/** What a provider may lack: `strict` of tools, `name` of messages, `compaction` items of OpenAI. */
+/** What a provider may lack: `strict` of tools; of items `name`, `compaction` of OpenAI, and call ids over 64 characters. */
 export type SettingName =
   | Exclude<keyof ModelSettings, 'model' | 'tools' | 'toolChoice'>
   | 'strict'
   | 'name'
   | 'compaction'
+  | 'longCallIds'
 
 export interface JsonSchemaFormat {
   type: 'json_schema'
@@ -76,6 +90,8 @@ export interface RunContext {
   tenant?: string
   /** Which call of the turn this is, from 1: one per round of the tool loop. 1 by default. */
   round?: number
+  /** Maximum characters of one tool call's arguments. The provider's own limit by default. */
+  maxArgumentChars?: number
   /** Called for each retry. */
   onRetry?: () => void
   /** Called for each type of vendor event that is not known, once per call. */
@@ -116,8 +132,12 @@ export interface Provider {
     run: RunContext,
     signal?: AbortSignal,
   ): ResponseStream<StreamEventPayload>
-  /** The settings of a request that the provider refuses; always `name` and `compaction` if it has none. Missing: it takes them all. */
+  /** Maximum characters of one tool call's arguments, if the request has no limit. 1,000,000 by default. */
+  readonly maxArgumentChars?: number
+  /** The settings of a request that the provider refuses; always those of items if it has none. Missing: it takes them all. */
   unsupported?(request: ModelSettings): readonly SettingName[]
+  /** What comes closest to the refused settings, to be used in their place. */
+  nearest?(request: ModelSettings): Partial<ModelSettings>
   /** Missing for providers without a process. */
   readonly health?: ProcessHealth
   /** Releases what the provider holds between calls, such as a process. Running calls fail. */

@@ -1,16 +1,29 @@
 import { isRecord } from '../protocol/json.ts'
 import type { Fields } from './fields.ts'
-import type { ModelSettings, SettingName, ToolDefinition } from './provider.ts'
+import { type Effort, effortOfBudget, nearestEffort } from './model-traits.ts'
+import type { ModelSettings, SettingName, ThinkingParameters, ToolDefinition } from './provider.ts'
 import { invalidOption } from './vendor-request.ts'
 
 interface SettingValues extends Required<Omit<ModelSettings, 'model' | 'tools' | 'toolChoice'>> {
   strict: true
   name: true
   compaction: true
+  longCallIds: true
+}
+
+/** A value that the vendor does not take, and the settings that come closest. */
+export class Instead {
+  readonly settings: Partial<ModelSettings>
+  readonly reason: string
+
+  constructor(settings: Partial<ModelSettings>, reason: string) {
+    this.settings = settings
+    this.reason = reason
+  }
 }
 
 /** Returns the fields of the body, or why the vendor does not take this value. */
-type Writer<Value> = (value: Value, request: ModelSettings) => Fields | string
+type Writer<Value> = (value: Value, request: ModelSettings) => Fields | string | Instead
 
 /**
  * How a vendor writes each setting: requests are built from this table, and what it lacks is known from it before a call.
@@ -32,21 +45,86 @@ export function writeSettings(table: VendorSettings, request: ModelSettings): Fi
   for (const name of namesOf(table)) {
     if (isOfItems(name)) continue
     const written = write(table, name, request)
-    if (typeof written === 'string')
-      throw invalidOption(name === 'strict' ? 'tools' : name, written)
-    body = merge(body, written)
+    const reason = written instanceof Instead ? written.reason : written
+    if (typeof reason === 'string') throw invalidOption(name === 'strict' ? 'tools' : name, reason)
+    body = merge(body, reason)
   }
   return body
 }
 
-/** Lists the settings to leave out, so that the vendor takes the others. */
-export function unsupportedSettings(table: VendorSettings, request: ModelSettings): SettingName[] {
-  const names: SettingName[] = []
+/** What a vendor takes of a request. */
+export interface FittedSettings {
+  /** The settings to leave out, so that the vendor takes the others. */
+  readonly unsupported: readonly SettingName[]
+  /** What to use in their place. */
+  readonly nearest: Partial<ModelSettings>
+}
+
+export function fitSettings(table: VendorSettings, request: ModelSettings): FittedSettings {
+  const unsupported: SettingName[] = []
+  let nearest: Partial<ModelSettings> = {}
+  let taken = request
   for (const name of namesOf(table)) {
-    const taken = withoutSettings(request, names)
-    if (typeof write(table, name, taken) === 'string') names.push(name)
+    const written = write(table, name, taken)
+    if (isTaken(written)) continue
+    unsupported.push(name)
+    nearest = withoutSettings(nearest, [name])
+    if (written instanceof Instead) nearest = { ...nearest, ...written.settings }
+    taken = applyFit(request, { unsupported, nearest })
+    if (isTaken(write(table, name, taken))) continue
+    nearest = withoutSettings(nearest, [name])
+    taken = applyFit(request, { unsupported, nearest })
   }
-  return names
+  return { unsupported, nearest }
+}
+
+function isTaken(written: Fields | string | Instead): written is Fields {
+  return typeof written !== 'string' && !(written instanceof Instead)
+}
+
+/** Replaces the settings that a vendor does not take. */
+export function applyFit<Settings extends Partial<ModelSettings>>(
+  settings: Settings,
+  { unsupported, nearest }: FittedSettings,
+): Settings {
+  return { ...withoutSettings(settings, unsupported), ...nearest }
+}
+
+/** For vendors that know only efforts: a budget becomes the effort that it stands for. */
+export function budgetAsEffort(reason: string): Writer<number> {
+  return (budget, { reasoningEffort: effort, maxOutputTokens }) => {
+    const reasoningEffort = effort ?? effortOfBudget(budget, maxOutputTokens)
+    return new Instead(reasoningEffort === undefined ? {} : { reasoningEffort }, reason)
+  }
+}
+
+/** For all vendors but Anthropic: the effort beside its parameters counts. */
+export function thinkingAsEffort(
+  { type, budgetTokens, display }: ThinkingParameters,
+  { reasoningEffort }: ModelSettings,
+): Fields | string {
+  const isExact = budgetTokens === undefined && display === undefined
+  const isOn = type === 'enabled' || type === 'adaptive'
+  return isExact && !(isOn && reasoningEffort === undefined) ? {} : 'only Anthropic knows it'
+}
+
+/** Whether a client of Anthropic's API has turned thinking off. Its effort then is about the answer. */
+export function isOff({ thinking }: ModelSettings): boolean {
+  return thinking?.type === 'disabled' || thinking?.type === 'between_tools'
+}
+
+export const THINKING_IS_OFF = 'thinking is off'
+
+/** The effort if the model knows it, or the nearest one. */
+export function knownEffort(
+  effort: Effort,
+  efforts: readonly Effort[],
+  model: string,
+): Effort | Instead {
+  if (efforts.includes(effort)) return effort
+  const nearest = nearestEffort(effort, efforts)
+  if (nearest === undefined) return new Instead({}, `${model} takes no effort`)
+  return new Instead({ reasoningEffort: nearest }, `${model} takes ${efforts.join(', ')}`)
 }
 
 /** Leaves out settings. */
@@ -69,7 +147,11 @@ function namesOf(table: VendorSettings): SettingName[] {
   return Object.keys(table) as SettingName[]
 }
 
-function write(table: VendorSettings, name: SettingName, request: ModelSettings): Fields | string {
+function write(
+  table: VendorSettings,
+  name: SettingName,
+  request: ModelSettings,
+): Fields | string | Instead {
   const value = valueOf(name, request)
   if (value === undefined) return {}
   const writer = table[name] as string | Writer<unknown>
@@ -77,8 +159,8 @@ function write(table: VendorSettings, name: SettingName, request: ModelSettings)
 }
 
 /** What items have. Threads may continue with other vendors, where it is left out. */
-function isOfItems(name: SettingName): name is 'name' | 'compaction' {
-  return name === 'name' || name === 'compaction'
+function isOfItems(name: SettingName): name is 'name' | 'compaction' | 'longCallIds' {
+  return name === 'name' || name === 'compaction' || name === 'longCallIds'
 }
 
 function valueOf(name: SettingName, request: ModelSettings): unknown {

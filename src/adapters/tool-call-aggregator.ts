@@ -91,20 +91,30 @@ export class ToolCallAggregator {
     const item = itemOf(notification)
     switch (notification.type) {
       case 'response.output_item.added':
-        return isCall(item) ? this.open(aliasesOf(notification, item), callFields(item)) : []
+        return isCall(item)
+          ? this.open(aliasesOf(notification, item), callFields(item, notification))
+          : []
       case 'response.function_call_arguments.delta': {
         const fragment = notification['delta'] ?? notification['arguments_delta']
         const aliases = aliasesOf(notification, item)
-        return typeof fragment === 'string' ? this.append(aliases, fragment) : []
+        if (typeof fragment !== 'string') return []
+        return this.append(aliases, fragment, { id: asNonEmpty(notification['call_id']) })
       }
       case 'response.function_call_arguments.done':
         return this.finishArguments(aliasesOf(notification, item), callFields(notification))
       case 'response.output_item.done':
-        return isCall(item) ? this.finish(aliasesOf(notification, item), callFields(item)) : []
+        return this.#finishItem(aliasesOf(notification, item), item, notification)
       default:
         this.#reportUnknown(notification.type)
         return []
     }
+  }
+
+  /** An item without a type, or no item at all, ends a call only if it names one that is known. */
+  #finishItem(aliases: Aliases, item: Fields, notification: Fields): readonly ToolCallChange[] {
+    const hasType = asString(item['type']) !== undefined
+    const isKnown = !hasType && aliases.some((name) => this.#aliases.has(name))
+    return isCall(item) || isKnown ? this.finish(aliases, callFields(item, notification)) : []
   }
 
   /**
@@ -130,8 +140,8 @@ export class ToolCallAggregator {
   }
 
   /** Adds a fragment. Equal fragments are data, not repetitions. */
-  append(aliases: Aliases, fragment: string): readonly ToolCallChange[] {
-    const { call, changes } = this.#reach(aliases, {})
+  append(aliases: Aliases, fragment: string, fields: CallFields = {}): readonly ToolCallChange[] {
+    const { call, changes } = this.#reach(aliases, fields)
     if (call === undefined || call.state.argsDone || fragment === '') return changes
     if (call.text.length + fragment.length > this.#maxArgumentChars) {
       return [...changes, this.#fail(call)]
@@ -311,12 +321,15 @@ function isId(name: string): boolean {
   return name.startsWith(`${ID}:`)
 }
 
-/** Fields of a call in a notification, under any known name. */
-function callFields(fields: Fields): CallFields {
+/** Fields of a call under any known name. Its ids may stand beside its item. */
+function callFields(fields: Fields, notification: Fields = {}): CallFields {
   const nested = asFields(fields['function'])
   return {
-    id: asNonEmpty(fields['call_id']),
-    itemId: asNonEmpty(fields['item_id']) ?? asNonEmpty(fields['id']),
+    id: asNonEmpty(fields['call_id']) ?? asNonEmpty(notification['call_id']),
+    itemId:
+      asNonEmpty(fields['item_id']) ??
+      asNonEmpty(fields['id']) ??
+      asNonEmpty(notification['item_id']),
     name: asString(fields['name']) ?? asString(nested['name']),
     args: asString(fields['arguments']) ?? asString(nested['arguments']),
   }

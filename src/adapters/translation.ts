@@ -17,6 +17,8 @@ export interface TranslationContext {
   onUnknown?: ((type: string) => void) | undefined
   /** Maximum characters of one tool call's arguments. */
   maxArgumentChars?: number | undefined
+  /** The vendor's ids of earlier responses in the thread. */
+  responseIds?: ReadonlySet<string> | undefined
   /** Redacts secrets from errors before they are written. */
   conceal?: ((error: ErrorObject) => ErrorObject) | undefined
 }
@@ -117,12 +119,19 @@ export class ResponseWriter {
   #responses = 0
   #items = 0
   #usage: Usage | undefined
+  /** The usage that was written last. */
+  #reported: Usage | undefined
 
   constructor(context: TranslationContext) {
     this.#context = context
     this.nextCallId = callIdsOf(context.runId)
     this.reportUnknown = oncePerType(context.onUnknown)
     this.maxArgumentChars = context.maxArgumentChars ?? MAX_ARGUMENT_CHARS
+  }
+
+  /** The vendor's id of this response, made unique: some servers repeat one id for ever. */
+  uniqueResponseId(id: string): string {
+    return this.#context.responseIds?.has(id) === true ? `${id}:${this.#responseId()}` : id
   }
 
   /** Returns the payloads since the last call. */
@@ -257,6 +266,14 @@ export class ResponseWriter {
     this.#usage = usage
   }
 
+  /** Writes the usage so far, if it is news. */
+  reportUsage(): void {
+    const usage = this.#usage
+    if (usage === undefined || usage === this.#reported) return
+    this.#reported = usage
+    this.#payloads.push({ type: 'usage_update', response_id: this.#responseId(), usage })
+  }
+
   /** Ends the response, for any reason. Open items are completed with their text so far. */
   finish(reason: FinishReason, providerReason: string | null, stopSequence?: string): void {
     if (this.#phase === 'ended') return
@@ -294,10 +311,7 @@ export class ResponseWriter {
   /** Only `response_done` carries usage. */
   #endWithoutDone(end: StreamEventPayload): void {
     this.#phase = 'ended'
-    const usage = this.#usage
-    if (usage !== undefined) {
-      this.#payloads.push({ type: 'usage_update', response_id: this.#responseId(), usage })
-    }
+    this.reportUsage()
     this.#payloads.push(end)
   }
 
@@ -317,8 +331,8 @@ export class ResponseWriter {
 export abstract class WriterTranslation implements Translation {
   protected readonly writer: ResponseWriter
 
-  constructor(context: TranslationContext) {
-    this.writer = new ResponseWriter(context)
+  constructor(context: TranslationContext, writer = new ResponseWriter(context)) {
+    this.writer = writer
   }
 
   translate(event: unknown): readonly StreamEventPayload[] {

@@ -1,5 +1,6 @@
 /** Shared by the requests to all vendors. */
 
+import { Fifo } from '../async/fifo.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
@@ -7,16 +8,24 @@ import { parseUrl } from '../protocol/url.ts'
 import { asString, type Fields } from './fields.ts'
 import type { HttpProviderOptions } from './http-provider.ts'
 import { vendorFields } from './metadata.ts'
+import type { ModelTable } from './model-traits.ts'
 import type { ProviderRequest } from './provider.ts'
+import type { SentCallIds } from './sent-call-ids.ts'
 
 /** A request in the vendor's form. JSON omits undefined fields of `body`. */
 export interface VendorRequest {
   url: string
   headers: Record<string, string>
   body: Record<string, unknown>
+  /** The call ids in `body`, where answers may repeat them. */
+  callIds?: SentCallIds
 }
 
-export type RequestOptions = Pick<HttpProviderOptions, 'baseUrl' | 'apiKey' | 'headers'>
+/** `models` is what is known about models; by default it goes by their names. */
+export interface RequestOptions
+  extends Pick<HttpProviderOptions, 'baseUrl' | 'apiKey' | 'headers'> {
+  models?: ModelTable
+}
 
 export function joinUrl(baseUrl: string, path: string): string {
   return `${baseUrl.replace(/\/+$/, '')}${path}`
@@ -115,6 +124,16 @@ export function stepsOf(input: readonly OutputItem[], ownership: Ownership): Ste
   return thread.steps()
 }
 
+/** The vendor's ids of the responses in a thread. */
+export function responseIdsIn(
+  input: readonly OutputItem[],
+  { namespace, responseField }: Ownership,
+): ReadonlySet<string> {
+  return new Set(
+    input.flatMap((item) => asString(vendorFields(namespace, item)?.[responseField]) ?? []),
+  )
+}
+
 interface AgentStep {
   from: 'agent'
   items: AgentItem[]
@@ -125,7 +144,7 @@ class Thread {
   readonly #ownership: Ownership
   readonly #steps: (AgentStep | Extract<Step, { text: string }>)[] = []
   /** By call id, which some vendors reuse. */
-  readonly #outputs = new Map<string, Item<'function_call_output'>[]>()
+  readonly #outputs = new Map<string, Fifo<Item<'function_call_output'>>>()
   /** Calls that failed, or that another provider ran: their outputs are ignored. */
   readonly #omitted = new Set<string>()
   /** An output ends the agent's step, although it is stored elsewhere. */
@@ -177,7 +196,7 @@ class Thread {
     if (this.#omitted.has(item.call_id) || this.#isForeign(item)) return
     if (isExecutedByProvider(item.provider_metadata)) return this.#addAgent(item)
     this.#isAnswered = true
-    const outputs = this.#outputs.get(item.call_id) ?? []
+    const outputs = this.#outputs.get(item.call_id) ?? new Fifo()
     this.#outputs.set(item.call_id, outputs)
     outputs.push(item)
   }
@@ -210,14 +229,15 @@ class Thread {
 
   #answerTo(item: AgentItem): Answer[] {
     if (item.type !== 'function_call' || isExecutedByProvider(item.provider_metadata)) return []
-    const answer = this.#outputs.get(item.call_id)?.shift()
+    const outputs = this.#outputs.get(item.call_id)
+    const answer = outputs !== undefined && outputs.size > 0 ? outputs.shift() : undefined
     const { output = NOT_RUN, success = false } = answer ?? {}
     return [{ call: item, output, success }]
   }
 
   #refuseOrphans(): void {
     for (const [id, outputs] of this.#outputs) {
-      if (outputs.length === 0) continue
+      if (outputs.size === 0) continue
       throw invalidOption('input', `the output of ${id} has no call`)
     }
   }

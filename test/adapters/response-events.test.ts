@@ -132,7 +132,7 @@ describe('V10 responseEvents', () => {
     const client = createOpenaiChatProvider({ fetch })
     const stream = client.responseEvents(REQUEST, controller.signal)
     const reading = stream.toArray()
-    await Promise.resolve()
+    await expect.poll(() => called).toBeDefined()
     if (which === 'stream') stream.abort()
     else controller.abort()
     await expect(reading).rejects.toMatchObject({ cause: { code: 'ABORTED' } })

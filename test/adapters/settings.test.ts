@@ -2,17 +2,19 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-messages/adapter.ts'
-import { ANTHROPIC_SETTINGS } from '../../src/adapters/anthropic-messages/settings.ts'
+import { anthropicSettings } from '../../src/adapters/anthropic-messages/settings.ts'
 import { buildGeminiRequest } from '../../src/adapters/gemini/adapter.ts'
 import { GEMINI_SETTINGS } from '../../src/adapters/gemini/settings.ts'
+import { EFFORTS } from '../../src/adapters/model-traits.ts'
 import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/adapter.ts'
 import { openaiChatSettings } from '../../src/adapters/openai-chat/settings.ts'
 import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/adapter.ts'
-import { OPENAI_RESPONSES_SETTINGS } from '../../src/adapters/openai-responses/settings.ts'
+import { openaiResponsesSettings } from '../../src/adapters/openai-responses/settings.ts'
 import type { ProviderRequest, SettingName } from '../../src/adapters/provider.ts'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import {
-  unsupportedSettings,
+  applyFit,
+  fitSettings,
   type VendorSettings,
   withoutSettings,
 } from '../../src/adapters/settings.ts'
@@ -31,7 +33,7 @@ const LOCAL = { baseUrl: 'http://127.0.0.1:1/v1' }
 
 const ROWS: Record<string, Row> = {
   'openai-responses': {
-    settings: OPENAI_RESPONSES_SETTINGS,
+    settings: openaiResponsesSettings(),
     build: (request) => buildOpenaiResponsesRequest(request).body,
   },
   'openai-chat': {
@@ -43,7 +45,7 @@ const ROWS: Record<string, Row> = {
     build: (request) => buildOpenaiChatRequest(request, {}).body,
   },
   'anthropic-messages': {
-    settings: ANTHROPIC_SETTINGS,
+    settings: anthropicSettings(),
     build: (request) => buildAnthropicMessagesRequest(request).body,
   },
   gemini: { settings: GEMINI_SETTINGS, build: (request) => buildGeminiRequest(request).body },
@@ -67,7 +69,7 @@ const tool = fc.record({
 const settings = fc.record(
   {
     toolChoice: fc.constantFrom('auto' as const, 'none' as const),
-    reasoningEffort: fc.constantFrom(...(['none', 'minimal', 'low', 'medium', 'high'] as const)),
+    reasoningEffort: fc.constantFrom(...EFFORTS),
     reasoningSummary: fc.constantFrom('concise' as const, 'detailed' as const),
     thinkingBudget: fc.integer({ min: 1000, max: 3000 }),
     maxOutputTokens: fc.integer({ min: 1, max: 5000 }),
@@ -93,6 +95,7 @@ const settings = fc.record(
   { requiredKeys: [] },
 )
 
+const OF_ITEMS: ReadonlySet<SettingName> = new Set(['name', 'compaction', 'longCallIds'])
 const PROMPT = { type: 'message', id: 'u', origin: 'user', content: 'Hi' } as const
 const request = fc
   .tuple(settings, fc.array(tool, { minLength: 1, maxLength: 2 }))
@@ -112,15 +115,15 @@ describe.each(Object.entries(ROWS))('%s', (_vendor, { settings: table, build }) 
   test('is sent every setting that it has, and no other', () => {
     fc.assert(
       fc.property(request, (asked) => {
-        const missing = unsupportedSettings(table, asked)
-        const taken = withoutSettings(asked, missing)
+        const fit = fitSettings(table, asked)
+        const taken = applyFit(asked, fit)
         const body = text(taken)
         for (const name of givenNames(taken)) {
           // Without tools or a choice of them there is nothing to call in parallel.
           if (name === 'parallelToolCalls' && taken.toolChoice === 'none') continue
           expect([name, body]).not.toEqual([name, text(withoutSettings(taken, [name]))])
         }
-        const refused = missing.filter((name) => name !== 'name' && name !== 'compaction')
+        const refused = fit.unsupported.filter((name) => !OF_ITEMS.has(name))
         const isRefused = expect.objectContaining({ code: 'OPTION_INVALID' })
         if (refused.length === 0) expect(text(asked)).toBe(body)
         else expect(() => build(asked)).toThrow(isRefused)
@@ -130,7 +133,7 @@ describe.each(Object.entries(ROWS))('%s', (_vendor, { settings: table, build }) 
   })
 
   test('is sent names of messages if it has them', () => {
-    const isMissing = unsupportedSettings(table, { model: 'm' }).includes('name')
+    const isMissing = fitSettings(table, { model: 'm' }).unsupported.includes('name')
     const said = { ...PROMPT, id: 'a', origin: 'agent', name: 'Bob' } as const
     const body = text({ model: 'm', input: [{ ...PROMPT, name: 'Ann' }, said, PROMPT] })
     for (const name of ['Ann', 'Bob']) expect(body.includes(name)).toBe(!isMissing)
@@ -155,6 +158,7 @@ const SAMPLE: Required<Omit<ProviderRequest, 'model' | 'input' | 'toolChoice' | 
   {
     tools: [{ name: 'f', parameters: schema, strict: true }],
     reasoningEffort: 'low',
+    thinking: { type: 'enabled', budgetTokens: 2000, display: 'omitted' },
     reasoningSummary: 'concise',
     maxOutputTokens: 9000,
     temperature: 1,
@@ -188,7 +192,7 @@ test('docs/adapters.md lists what each vendor has', () => {
     if (table === undefined) return []
     return Object.keys(table).map((name) => {
       const one = sampleOf(name as SettingName)
-      const isMissing = unsupportedSettings(table, one).includes(name as SettingName)
+      const isMissing = fitSettings(table, one).unsupported.includes(name as SettingName)
       return `${vendor} ${name} ${!isMissing}`
     })
   })
@@ -199,7 +203,8 @@ test('docs/adapters.md lists what each vendor has', () => {
 function sampleOf(name: SettingName): ProviderRequest {
   const { tools } = SAMPLE
   const base = { model: 'm', input: [PROMPT] }
-  if (name === 'strict' || name === 'name' || name === 'compaction') return { ...base, tools }
+  if (name === 'name' || name === 'compaction' || name === 'longCallIds') return base
+  if (name === 'strict') return { ...base, tools }
   if (name === 'thinkingBudget') return { ...base, thinkingBudget: 2000 }
   return { ...base, [name]: SAMPLE[name] }
 }

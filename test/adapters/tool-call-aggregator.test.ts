@@ -61,6 +61,62 @@ describe('T1 a call is found under all its names', () => {
     expect(callsOf(...first, other, done(item, more))).toEqual(['call_1 f [1]'])
   })
 
+  test.each<[string, Fields]>([
+    ['its call_id in an item without a type', { item: { call_id: 'call_1' } }],
+    ['its id in an item without a type', { outputItem: { id: 'fc_1' } }],
+    ['its call_id in an item with a null type', { item: { type: null, call_id: 'call_1' } }],
+    ['call_id beside an empty item', { item: {}, call_id: 'call_1' }],
+    ['call_id without an item', { call_id: 'call_1' }],
+    ['item_id without an item', { item_id: 'fc_1' }],
+    ['output_index without an item', { output_index: 0 }],
+  ])('output_item.done completes it by %s', (_, fields) => {
+    const first = [added(f, { output_index: 0 }), delta('[1]', { item_id: 'fc_1' })]
+    const other = added({ id: 'fc_2', call_id: 'call_2', name: 'g' }, { output_index: 1 })
+    const end = { type: 'response.output_item.done', ...fields }
+    expect(callsOf(...first, other, end, end)).toEqual(['call_1 f [1]'])
+  })
+
+  test.each<[string, Notification[], id: string]>([
+    [
+      'call_id beside the item',
+      [added({ name: 'f' }, { call_id: 'call_1' }), delta('[1]', { call_id: 'call_1' })],
+      'call_1',
+    ],
+    [
+      'item_id beside the item',
+      [added({ name: 'f' }, { item_id: 'fc_1' }), delta('[1]', { item_id: 'fc_1' })],
+      'fc_1',
+    ],
+    [
+      'call_id of a fragment',
+      [
+        added({ name: 'f' }, { output_index: 0 }),
+        delta('[1]', { call_id: 'call_1', output_index: 0 }),
+      ],
+      'call_1',
+    ],
+    [
+      'call_id beside the item that is done',
+      [added({ name: 'f' }, { output_index: 0 }), delta('[1]', { output_index: 0 })],
+      'call_1',
+    ],
+  ])('it has the id that stands as %s', (_, first, id) => {
+    const ids = id === 'fc_1' ? { item_id: id } : { call_id: id }
+    const end = done({}, { ...ids, output_index: 0 })
+    expect(callsOf(...first, end)).toEqual([`${id} f [1]`])
+  })
+
+  test.each<Fields>([
+    {},
+    { item: {} },
+    { item: { id: 'msg_1' } },
+    { call_id: 'call_9' },
+    { item: { type: 'message', id: 'fc_1' } },
+  ])('output_item.done with %j completes nothing', (fields) => {
+    const end = { type: 'response.output_item.done', ...fields }
+    expect(callsOf(added(f), end)).toEqual([])
+  })
+
   test.each(['item', 'output_item', 'outputItem'])('its item may be called %s', (name) => {
     const { item, ...rest } = added(f)
     expect(callsOf({ ...rest, [name]: item }, done(f))).toEqual(['call_1 f {}'])

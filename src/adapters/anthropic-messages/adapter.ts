@@ -6,21 +6,25 @@ import { asFields, asList, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { THINKING_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
+import { traitsAfterEffort } from '../model-traits.ts'
 import type { ProviderRequest } from '../provider.ts'
 import type { ModelClient } from '../response-events.ts'
-import { writeSettings } from '../settings.ts'
+import { type SentCallIds, sentCallIds, sentId } from '../sent-call-ids.ts'
+import { isOff, writeSettings } from '../settings.ts'
 import {
   type AgentItem,
   type Answer,
   type Item,
   invalidOption,
   joinUrl,
+  type Ownership,
   type RequestOptions,
   stepsOf,
   toolChoiceOf,
   type VendorRequest,
 } from '../vendor-request.ts'
-import { ANTHROPIC_SETTINGS, defaultMaxTokens } from './settings.ts'
+import { CLAUDE_MODELS, traitsAfterThinking } from './models.ts'
+import { anthropicSettings, defaultMaxTokens } from './settings.ts'
 import { translateAnthropicMessages } from './translate.ts'
 import { NAMESPACE } from './wire.ts'
 
@@ -35,12 +39,13 @@ export const API_VERSION = '2023-06-01'
 /** `POST /v1/messages`. Throws for options that the API does not support. */
 export function buildAnthropicMessagesRequest(
   request: ProviderRequest,
-  { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
+  { baseUrl = BASE_URL, apiKey, headers, models }: RequestOptions = {},
 ): VendorRequest {
-  const { system, messages } = toHistory(request.input)
+  const callIds = toolUseIds(request.input)
+  const { system, messages } = toHistory(request.input, callIds)
   if (request.promptCache !== undefined) cachePrompt(system, messages, request.promptCache)
-  const settings = writeSettings(ANTHROPIC_SETTINGS, request)
-  const isOff = !canThink(messages)
+  const settings = writeSettings(anthropicSettings(models), request)
+  const isOff = asFields(settings['thinking'])['type'] === 'enabled' && !canThink(messages)
   return {
     url: joinUrl(baseUrl, '/v1/messages'),
     headers: {
@@ -48,22 +53,31 @@ export function buildAnthropicMessagesRequest(
       ...(apiKey !== undefined && { 'x-api-key': apiKey }),
       ...headers,
     },
+    ...(callIds.size > 0 && { callIds }),
     body: {
       model: request.model,
-      max_tokens: defaultMaxTokens(isOff ? { model: request.model } : request),
+      max_tokens: defaultMaxTokens(isOff ? { model: request.model } : request, models),
       ...(system.length > 0 && { system }),
       messages,
       ...tools(request),
       ...settings,
-      ...(isOff && 'thinking' in settings && { thinking: { type: 'disabled' } }),
+      ...(isOff && { thinking: { type: 'disabled' } }),
       stream: true,
     },
   }
 }
 
+const OWNERSHIP: Ownership = { namespace: NAMESPACE, responseField: 'message_id' }
+
 const ANTHROPIC: Vendor<HttpProviderOptions> = {
   id: 'anthropic',
-  settings: () => ANTHROPIC_SETTINGS,
+  ownership: () => OWNERSHIP,
+  models: CLAUDE_MODELS,
+  settings: (_options, models) => anthropicSettings(models),
+  // Some models lack efforts only while thinking is off.
+  learn: (request, error) =>
+    traitsAfterThinking(error) ??
+    (isOff(request) ? undefined : traitsAfterEffort(request.reasoningEffort, error)),
   buildRequest: buildAnthropicMessagesRequest,
   createTranslation: translateAnthropicMessages,
   refusal: THINKING_REFUSED,
@@ -119,11 +133,10 @@ interface History {
  * Converts a thread to messages. Consecutive items of one side form one message. Tool results come first in the next
  * user message, the only place the vendor accepts.
  */
-export function toHistory(input: readonly OutputItem[]): History {
+export function toHistory(input: readonly OutputItem[], ids = toolUseIds(input)): History {
   const system: Fields[] = []
   const messages: Message[] = []
-  const ids = toolUseIds(input)
-  for (const step of stepsOf(input, { namespace: NAMESPACE, responseField: 'message_id' })) {
+  for (const step of stepsOf(input, OWNERSHIP)) {
     switch (step.from) {
       case 'system':
         system.push(...textBlocks(step.text))
@@ -153,8 +166,8 @@ export function toHistory(input: readonly OutputItem[]): History {
 }
 
 /**
- * Whether the answer may begin with thinking. While tools answer, the API refuses to enable it unless the step that
- * called the first of them has thinking, which is missing if another provider made that call.
+ * Whether the answer may begin with thinking within a budget. While tools answer, the API refuses to enable it unless
+ * the step that called the first of them has thinking, which is missing if another provider made that call.
  */
 function canThink(messages: readonly Message[]): boolean {
   let at = messages.length - 1
@@ -174,16 +187,16 @@ function say(messages: Message[], role: Message['role'], blocks: readonly Fields
   else if (blocks.length > 0) messages.push({ role, content: [...blocks] })
 }
 
-function resultBlock({ call, output, success }: Answer, ids: ToolUseIds): Fields {
+function resultBlock({ call, output, success }: Answer, ids: SentCallIds): Fields {
   return {
     type: 'tool_result',
-    tool_use_id: ids.get(call.call_id),
-    ...(output !== '' && { content: output }),
+    tool_use_id: sentId(ids, call.call_id),
+    ...(!isBlank(output) && { content: output }),
     ...(!success && { is_error: true }),
   }
 }
 
-function agentBlocks(item: AgentItem, ids: ToolUseIds): Fields[] {
+function agentBlocks(item: AgentItem, ids: SentCallIds): Fields[] {
   switch (item.type) {
     case 'message':
       return messageBlocks(item)
@@ -198,21 +211,26 @@ function agentBlocks(item: AgentItem, ids: ToolUseIds): Fields[] {
   }
 }
 
-function callBlock(item: Item<'function_call'>, ids: ToolUseIds): Fields {
+function callBlock(item: Item<'function_call'>, ids: SentCallIds): Fields {
   const { call_id, name, arguments: args } = item
   const block = vendorFields(NAMESPACE, item)?.['block']
   const rest = isRecord(block) ? block : { type: 'tool_use' }
-  return { ...rest, id: ids.get(call_id), name, input: inputOf(args) }
+  return { ...rest, id: sentId(ids, call_id), name, input: inputOf(args) }
 }
 
 /** The result of a vendor-run tool, unchanged. */
-function executedResultBlock(item: Item<'function_call_output'>, ids: ToolUseIds): Fields {
+function executedResultBlock(item: Item<'function_call_output'>, ids: SentCallIds): Fields {
   const rest = asFields(vendorFields(NAMESPACE, item)?.['block'])
-  return { ...rest, tool_use_id: ids.get(item.call_id), content: resultContent(item) }
+  return { ...rest, tool_use_id: sentId(ids, item.call_id), content: resultContent(item) }
 }
 
 function textBlocks(text: string): Fields[] {
-  return text === '' ? [] : [{ type: 'text', text }]
+  return isBlank(text) ? [] : [{ type: 'text', text }]
+}
+
+/** The vendor refuses such text. */
+function isBlank(text: string): boolean {
+  return text.trim() === ''
 }
 
 function attachmentBlock({ type, media_type, data, filename }: Attachment): Fields {
@@ -267,25 +285,13 @@ function resultContent({ call_id, output }: Item<'function_call_output'>): unkno
   throw invalidOption('input', `the output of ${call_id} was modified`)
 }
 
-/** The id that is sent for each call id of a thread. */
-type ToolUseIds = ReadonlyMap<string, string>
-
 const TOOL_USE_ID = /^[a-zA-Z0-9_-]+$/
 
-/**
- * Rewrites ids of other vendors with characters that this one refuses, such as `functions.Bash:0`. The same thread gives
- * the same ids, and different calls different ones. They only occur in requests: answers have new ids of the vendor.
- */
-function toolUseIds(input: readonly OutputItem[]): ToolUseIds {
-  const callIds = new Set(input.flatMap((item) => ('call_id' in item ? item.call_id : [])))
-  const ids = new Map([...callIds].filter((id) => TOOL_USE_ID.test(id)).map((id) => [id, id]))
-  const taken = new Set(ids.keys())
-  for (const callId of callIds) {
-    if (ids.has(callId)) continue
-    let id = callId.replace(/[^a-zA-Z0-9_-]/g, (char) => `_${char.charCodeAt(0).toString(16)}`)
-    while (id === '' || taken.has(id)) id += '_'
-    ids.set(callId, id)
-    taken.add(id)
-  }
-  return ids
+/** Rewrites characters that this vendor refuses, as in `functions.Bash:0`. */
+function toolUseIds(input: readonly OutputItem[]): SentCallIds {
+  return sentCallIds(input, {
+    accepts: (id) => TOOL_USE_ID.test(id),
+    rewrite: (id, suffix) =>
+      id.replace(/[^a-zA-Z0-9_-]/g, (char) => `_${char.charCodeAt(0).toString(16)}`) + suffix,
+  })
 }

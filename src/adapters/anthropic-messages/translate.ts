@@ -82,8 +82,10 @@ class MessagesTranslation extends WriterTranslation {
   }
 
   #newMessage(id?: string): MessageState {
+    const { writer } = this
+    const common = id === undefined ? {} : { message_id: writer.uniqueResponseId(id) }
     return {
-      parts: { writer: this.writer, common: id === undefined ? {} : { message_id: id } },
+      parts: { writer, common },
       blocks: new Map(),
       run: undefined,
       usage: {},
@@ -96,9 +98,11 @@ class MessagesTranslation extends WriterTranslation {
   /** A message that starts before the previous one ended replaces it: the vendor retried. */
   #startMessage({ id, model, usage }: Fields): void {
     this.writer.cancelOpenItems('attempt_reset')
-    this.#message = this.#newMessage(asString(id))
     this.writer.start(asString(model))
+    this.#message = this.#newMessage(asString(id))
     this.#addUsage(usage)
+    // The size of the input is known before the answer, and clients of this API want it first.
+    this.writer.reportUsage()
   }
 
   #startBlock(index: number, block: WireBlock): void {

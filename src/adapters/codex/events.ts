@@ -115,15 +115,6 @@ export function threadUsage(total: unknown, last: unknown): Decoded {
   return counted && { type: 'thread_usage', total: counted, last: usageOf(last) }
 }
 
-/** The code is the first name of `codexErrorInfo`: a string, or an object with one key. */
-export function errorOf(value: unknown): ErrorObject {
-  const fields = asFields(value)
-  const info = fields['codexErrorInfo'] ?? fields['codex_error_info']
-  const code = asNonEmpty(info) ?? Object.keys(asFields(info))[0]
-  const message = asString(fields['message']) ?? 'codex reported an error without a message'
-  return { code: code ?? 'other', message }
-}
-
 const TWIN_FIELDS = new Set([
   'content',
   'id',

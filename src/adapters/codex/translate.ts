@@ -1,6 +1,6 @@
 import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { translateResponseNotifications } from '../response-notifications/translate.ts'
+import { NotificationTranslation } from '../response-notifications/translate.ts'
 import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
 import { CodexCalls } from './calls.ts'
 import type { CodexEvent, CodexItem, MessageItem, RawItem, Scope, TurnEnding } from './events.ts'
@@ -17,7 +17,8 @@ export function translateCodex(context: TranslationContext): Translation {
 }
 
 /** Running out of tokens is an end, although codex calls it a failure. */
-const INCOMPLETE = /^Incomplete response returned, reason: (max_output_tokens|content_filter)/
+const INCOMPLETE =
+  /(?:^|: )Incomplete response returned, reason: (max_output_tokens|content_filter)/
 
 /** Follows the turns of a thread and writes each as a response. */
 class CodexTranslation extends WriterTranslation {
@@ -27,6 +28,8 @@ class CodexTranslation extends WriterTranslation {
   readonly #filter = new MessageFilter()
   readonly #usage = new TurnUsage()
   #grammar: Grammar | undefined
+  /** Whether the grammar is settled. The start of a turn says nothing about the grammar of its content. */
+  #isSettled = false
   #position: Position = { at: 'before' }
   #modelId: string | undefined
   /** The error codex reported before the turn ended. */
@@ -34,15 +37,30 @@ class CodexTranslation extends WriterTranslation {
 
   constructor(context: TranslationContext) {
     super(context)
-    const { reportUnknown: onUnknown } = this.writer
-    this.#responses = translateResponseNotifications({ ...context, onUnknown })
+    this.#responses = new NotificationTranslation(context, this.writer)
   }
 
   /** `response.*` notifications have their own translation. */
   override translate(event: unknown): readonly StreamEventPayload[] {
     const message = decodeCodexMessage(event, this.#grammar)
-    if (message.kind !== 'response') return super.translate(message)
-    return this.#isSpoken('response') ? this.#responses.translate(message.notification) : []
+    if (message.kind === 'response') {
+      return this.#isSpoken('response') ? this.#responses.translate(message.notification) : []
+    }
+    if (this.#grammar !== 'response' || message.kind !== 'event') return super.translate(message)
+    const { event: told, scope } = message
+    return told.type === 'turn_ended' ? this.#endResponse(told.ending, scope) : []
+  }
+
+  /** The end of the turn is also that of `response.*` notifications without their own. */
+  #endResponse(ending: TurnEnding, scope: Scope): readonly StreamEventPayload[] {
+    const isOther = this.#position.at === 'inside' && isForeign(this.#position.scope, scope)
+    if (isOther || !this.writer.isOpen) return []
+    if (ending.outcome === 'completed') {
+      return this.#responses.translate({ type: 'response.completed' })
+    }
+    if (ending.outcome === 'interrupted') return this.#responses.end()
+    this.fail(ending.error ?? UNEXPLAINED)
+    return this.writer.take()
   }
 
   override end(fault?: ErrorObject): readonly StreamEventPayload[] {
@@ -59,15 +77,21 @@ class CodexTranslation extends WriterTranslation {
       case 'event':
         // Replies name the model, and belong to no grammar.
         if (message.event.type === 'model_known') this.#modelId = message.event.model
-        else if (this.#isSpoken(message.grammar)) this.#add(message.event, message.scope)
+        else if (this.#isSpoken(message.grammar, message.event)) {
+          this.#add(message.event, message.scope)
+        }
         return
       case 'nothing':
     }
   }
 
-  #isSpoken(grammar: Grammar): boolean {
-    this.#grammar ??= grammar
-    return this.#grammar === grammar
+  #isSpoken(grammar: Grammar, event?: CodexEvent): boolean {
+    if (this.#grammar === undefined || (grammar === 'response' && !this.#isSettled)) {
+      this.#grammar = grammar
+    }
+    if (this.#grammar !== grammar) return false
+    this.#isSettled ||= event === undefined || !isPrelude(event)
+    return true
   }
 
   #add(event: CodexEvent, scope: Scope): void {
@@ -210,7 +234,7 @@ class CodexTranslation extends WriterTranslation {
         this.#interrupt(ending.word)
         break
       case 'failed':
-        this.fail(ending.error ?? this.#error ?? { code: 'other', message: 'The turn failed' })
+        this.fail(ending.error ?? this.#error ?? UNEXPLAINED)
         break
     }
   }
@@ -246,6 +270,14 @@ class CodexTranslation extends WriterTranslation {
     const { usage } = this.#usage
     if (usage !== undefined) this.writer.setUsage(usage)
   }
+}
+
+const UNEXPLAINED: ErrorObject = { code: 'other', message: 'The turn failed' }
+
+/** Whether an event may precede the content of a turn in any grammar. */
+function isPrelude(event: CodexEvent): boolean {
+  if (event.type === 'raw_item') return event.item.kind === 'twin'
+  return event.type === 'turn_started' || event.type === 'thread_usage'
 }
 
 /** Position in the input. `skipping`: the response failed, but its turn has not ended. */

@@ -1,8 +1,8 @@
 /** Events of earlier app-servers: `codex/event/*`, and their bare names. */
 import { asFields, asNonEmpty, asString, type Fields } from '../fields.ts'
+import { errorOf } from './errors.ts'
 import {
   type Decoded,
-  errorOf,
   itemEvent,
   jsonOf,
   type MessageItem,

@@ -4,11 +4,11 @@
  */
 import { isRecord } from '../../protocol/json.ts'
 import { asFields, asList, asNonEmpty, asString, type Fields, Malformed } from '../fields.ts'
+import { errorOf } from './errors.ts'
 import {
   type CodexEvent,
   type Decoded,
   decodeMessage,
-  errorOf,
   itemEvent,
   missing,
   modelKnown,

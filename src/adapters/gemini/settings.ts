@@ -1,8 +1,18 @@
 import type { Fields } from '../fields.ts'
-import { BY_ITSELF, type VendorSettings } from '../settings.ts'
+import {
+  BY_ITSELF,
+  Instead,
+  isOff,
+  knownEffort,
+  THINKING_IS_OFF,
+  thinkingAsEffort,
+  type VendorSettings,
+  WITHIN,
+} from '../settings.ts'
 
 /** Thinking budgets in tokens, as in the vendor's own Chat Completions API. */
 const EFFORT_BUDGETS = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576 } as const
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high'] as const
 
 const NO_SUCH = 'Gemini has no such parameter'
 
@@ -19,11 +29,24 @@ export const GEMINI_SETTINGS: VendorSettings = {
   strict: 'Gemini does not support strict schemas',
   name: NO_SUCH,
   compaction: 'only OpenAI reads it',
+  longCallIds: WITHIN,
   thinkingBudget: thinking,
-  reasoningEffort: (effort, { thinkingBudget }) =>
-    thinkingBudget === undefined
-      ? thinking(EFFORT_BUDGETS[effort])
-      : 'it conflicts with thinkingBudget; set only one',
+  thinking(given, request) {
+    const { type, budgetTokens, display } = given
+    const isBudget = type === 'enabled' && budgetTokens !== undefined && display === undefined
+    return isBudget ? thinking(budgetTokens) : thinkingAsEffort(given, request)
+  },
+  reasoningEffort(effort, request) {
+    if (request.thinkingBudget !== undefined) {
+      return 'it conflicts with thinkingBudget; set only one'
+    }
+    if (isOff(request)) return THINKING_IS_OFF
+    if (request.thinking?.budgetTokens !== undefined) return {}
+    const known = knownEffort(effort, EFFORTS, request.model)
+    return known instanceof Instead
+      ? known
+      : thinking(EFFORT_BUDGETS[effort as keyof typeof EFFORT_BUDGETS])
+  },
   reasoningSummary: NO_SUCH,
   // Schemas are always strict here, and need no name.
   responseFormat: (format) =>

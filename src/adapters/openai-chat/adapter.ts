@@ -8,8 +8,11 @@ import {
   THOUGHT_SIGNATURE_REFUSED,
 } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
+import { traitsAfterEffort } from '../model-traits.ts'
+import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider.ts'
 import type { ModelClient } from '../response-events.ts'
+import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
 import {
   type AgentItem,
@@ -18,12 +21,14 @@ import {
   filenameOf,
   type Item,
   joinUrl,
+  type Ownership,
+  type RequestOptions,
   type Step,
   stepsOf,
   toolChoiceOf,
   type VendorRequest,
 } from '../vendor-request.ts'
-import { openaiChatSettings } from './settings.ts'
+import { isOpenai, openaiChatSettings } from './settings.ts'
 import { translateOpenaiChat } from './translate.ts'
 import type { ReasoningField } from './wire.ts'
 
@@ -46,15 +51,18 @@ const BASE_URL = 'https://api.openai.com/v1'
 /** Converts a `ProviderRequest` to `POST /chat/completions`. */
 export function buildOpenaiChatRequest(
   request: ProviderRequest,
-  options: OpenaiChatOptions,
+  options: OpenaiChatOptions & Pick<RequestOptions, 'models'>,
 ): VendorRequest {
   const { id = OPENAI_CHAT_ID, baseUrl = BASE_URL, apiKey, headers } = options
+  // Other servers take any length, and some encode data in ids.
+  const callIds: SentCallIds = isOpenai(baseUrl) ? shortCallIds(request.input) : new Map()
   return {
     url: joinUrl(baseUrl, '/chat/completions'),
     headers: { ...bearer(apiKey), ...headers },
+    ...(callIds.size > 0 && { callIds }),
     body: {
       model: request.model,
-      messages: messagesOf(request.input, id),
+      messages: messagesOf(request.input, { id, callIds }),
       stream: true,
       stream_options: { include_usage: true },
       ...toolFields(request),
@@ -65,7 +73,10 @@ export function buildOpenaiChatRequest(
 
 const OPENAI_CHAT: Vendor<OpenaiChatOptions> = {
   id: OPENAI_CHAT_ID,
-  settings: openaiChatSettings,
+  ownership: ownershipOf,
+  models: OPENAI_MODELS,
+  settings: (options, models) => openaiChatSettings({ ...options, models }),
+  learn: (request, error) => traitsAfterEffort(request.reasoningEffort, error),
   buildRequest: buildOpenaiChatRequest,
   createTranslation: translateOpenaiChat,
   // Routers pass on the errors of any vendor.
@@ -75,6 +86,10 @@ const OPENAI_CHAT: Vendor<OpenaiChatOptions> = {
       .join('|'),
     'i',
   ),
+}
+
+function ownershipOf(providerId: string): Ownership {
+  return { namespace: providerId, responseField: 'completion_id' }
 }
 
 function toolFields(request: ProviderRequest): Fields {
@@ -90,8 +105,14 @@ function toolFields(request: ProviderRequest): Fields {
   }
 }
 
-function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] {
-  const steps = stepsOf(input, { namespace: providerId, responseField: 'completion_id' })
+interface Target {
+  /** Of the provider. */
+  id: string
+  callIds: SentCallIds
+}
+
+function messagesOf(input: readonly OutputItem[], target: Target): Fields[] {
+  const steps = stepsOf(input, ownershipOf(target.id))
   return steps.flatMap((step): Fields[] => {
     switch (step.from) {
       case 'user':
@@ -100,11 +121,11 @@ function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] 
       case 'tools':
         return step.answers.map(({ call, output }) => ({
           role: 'tool',
-          tool_call_id: call.call_id,
+          tool_call_id: sentId(target.callIds, call.call_id),
           content: output,
         }))
       case 'agent':
-        return assistantMessage(step.items, providerId)
+        return assistantMessage(step.items, target)
     }
   })
 }
@@ -134,7 +155,7 @@ interface AssistantMessage {
 }
 
 /** No message if nothing is left that the server understands. */
-function assistantMessage(items: readonly AgentItem[], providerId: string): Fields[] {
+function assistantMessage(items: readonly AgentItem[], target: Target): Fields[] {
   const message: AssistantMessage = {
     name: undefined,
     texts: [],
@@ -144,7 +165,7 @@ function assistantMessage(items: readonly AgentItem[], providerId: string): Fiel
     reasoningDetails: [],
     extra: undefined,
   }
-  for (const item of items) addItem(message, item, vendorFields(providerId, item) ?? {})
+  for (const item of items) addItem(message, item, target)
   const { name, texts, refusals, calls, reasoning, reasoningDetails, extra } = message
   const said = {
     ...(refusals.length > 0 && { refusal: refusals.join('\n\n') }),
@@ -158,7 +179,8 @@ function assistantMessage(items: readonly AgentItem[], providerId: string): Fiel
   return [{ role: 'assistant', content, ...(name !== undefined && { name }), ...said }]
 }
 
-function addItem(message: AssistantMessage, item: AgentItem, fields: Fields): void {
+function addItem(message: AssistantMessage, item: AgentItem, { id, callIds }: Target): void {
+  const fields = vendorFields(id, item) ?? {}
   switch (item.type) {
     case 'message':
       if (fields['refusal'] === true) message.refusals.push(item.content)
@@ -169,7 +191,7 @@ function addItem(message: AssistantMessage, item: AgentItem, fields: Fields): vo
     case 'reasoning':
       return addReasoning(message, item.content, fields)
     case 'function_call':
-      message.calls.push(toolCall(item, fields))
+      message.calls.push(toolCall(item, sentId(callIds, item.call_id), fields))
       return
     case 'function_call_output': // no server of this kind runs tools in sight of its clients
   }
@@ -184,8 +206,9 @@ function addReasoning(message: AssistantMessage, content: string, fields: Fields
   message.reasoningDetails.push(...asList(details))
 }
 
-function toolCall(item: Item<'function_call'>, { type, extra_content }: Fields): Fields {
-  const { call_id: id, name, arguments: args } = item
+function toolCall(item: Item<'function_call'>, id: string, fields: Fields): Fields {
+  const { name, arguments: args } = item
+  const { type, extra_content } = fields
   return type === 'custom'
     ? { id, type, custom: { name, input: args }, extra_content }
     : { id, type: 'function', function: { name, arguments: args }, extra_content }

@@ -11,7 +11,10 @@ interface Call {
   key: string
   /** The id it was opened with, the server's or ours. */
   callId: string
+  /** The server's id. Ours, if another call has it. */
   id: string | undefined
+  /** The server's id, also if another call has it. */
+  givenId: string | undefined
   name: string | undefined
   isCustom: boolean
   extra: Fields | undefined
@@ -39,6 +42,7 @@ export class ChatCalls {
     const call = this.#find(piece) ?? this.#open(piece)
     if (piece.id !== undefined) this.#byId.set(piece.id, call)
     call.id ??= piece.id
+    call.givenId ??= piece.id
     call.name ??= piece.name
     if (piece.extra !== undefined) call.extra = { ...call.extra, ...piece.extra }
     const { held } = call
@@ -64,9 +68,13 @@ export class ChatCalls {
 
   /** The call that a fragment continues; undefined if it starts one. */
   #find(piece: CallPiece): Call | undefined {
-    const known = piece.id === undefined ? undefined : this.#byId.get(piece.id)
-    if (known !== undefined) return known
     const sameIndex = piece.index === undefined ? undefined : this.#byIndex.get(piece.index)
+    const known = piece.id === undefined ? undefined : this.#byId.get(piece.id)
+    if (known !== undefined) {
+      if (sameIndex?.givenId === piece.id) return sameIndex
+      if (piece.index === undefined) return this.#repeats(known, piece) ? undefined : known
+      return sameIndex === undefined && sharesId(known, piece) ? undefined : known
+    }
     if (piece.id !== undefined) return sameIndex && keepsCall(sameIndex, piece)
     if (piece.name === undefined) return sameIndex ?? this.#calls.at(-1)
     if (sameIndex !== undefined) return this.#repeats(sameIndex, piece) ? undefined : sameIndex
@@ -74,9 +82,9 @@ export class ChatCalls {
     return piece.index === undefined && last?.name === undefined ? last : undefined
   }
 
-  /** True for a complete call that follows another with the same index and no id. */
+  /** True for a complete call that follows another with the same index and no id, or the same id and no index. */
   #repeats({ name, key }: Call, piece: CallPiece): boolean {
-    if (name === undefined) return false
+    if (name === undefined || piece.name === undefined) return false
     if (name !== piece.name) return true
     // Some servers repeat the name with every fragment, so the name alone proves nothing.
     const begins = piece.fragment.startsWith('{')
@@ -85,9 +93,19 @@ export class ChatCalls {
 
   #open({ index, id, name, isCustom }: CallPiece): Call {
     const key = `call-${this.#calls.length}`
-    const callId = id ?? this.#writer.nextCallId()
+    const isFree = id !== undefined && !this.#byId.has(id)
+    const callId = isFree ? id : this.#writer.nextCallId()
     const held = new GrowingText()
-    const call: Call = { key, callId, id, name, isCustom, extra: undefined, held }
+    const call: Call = {
+      key,
+      callId,
+      id: id === undefined ? undefined : callId,
+      givenId: id,
+      name,
+      isCustom,
+      extra: undefined,
+      held,
+    }
     this.#calls.push(call)
     if (index !== undefined) this.#byIndex.set(index, call)
     return call
@@ -111,6 +129,15 @@ export class ChatCalls {
       ...(extra !== undefined && { extra_content: extra }),
     })
   }
+}
+
+/**
+ * Whether a fragment on a new index begins another call with the same id. It has a name, and does not go on with
+ * arguments: some servers shift the index of a call.
+ */
+function sharesId(call: Call, { index, name, fragment }: CallPiece): boolean {
+  if (index === undefined || name === undefined) return false
+  return name !== call.name || fragment === '' || fragment.trimStart().startsWith('{')
 }
 
 /**

@@ -138,7 +138,7 @@ class ChatTranslation extends WriterTranslation {
     const metadata = (fields: Fields): Fields => {
       const { id } = this.#response
       return toMetadata(this.#providerId, {
-        ...(id !== undefined && { completion_id: id }),
+        ...(id !== undefined && { completion_id: writer.uniqueResponseId(id) }),
         ...fields,
       })
     }

@@ -7,8 +7,11 @@ import { asList, asString, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { ENCRYPTED_CONTENT_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
+import { traitsAfterEffort } from '../model-traits.ts'
+import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider.ts'
 import type { ModelClient } from '../response-events.ts'
+import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
 import {
   bearer,
@@ -23,7 +26,7 @@ import {
   type VendorRequest,
   wasAbandoned,
 } from '../vendor-request.ts'
-import { OPENAI_RESPONSES_SETTINGS } from './settings.ts'
+import { openaiResponsesSettings } from './settings.ts'
 import { translateOpenaiResponses } from './translate.ts'
 import { isWireItem, type WireItem } from './wire.ts'
 
@@ -40,17 +43,19 @@ const WITHOUT_REASONING = /(?:^|\/)(?:chatgpt|gpt-[34])/
 /** `POST /responses`. Throws for options that the API does not support. */
 export function buildOpenaiResponsesRequest(
   request: ProviderRequest,
-  { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
+  { baseUrl = BASE_URL, apiKey, headers, models }: RequestOptions = {},
 ): VendorRequest {
   const { model } = request
+  const callIds = callIdsOf(request.input)
   return {
     url: joinUrl(baseUrl, '/responses'),
     headers: { ...bearer(apiKey), ...headers },
+    ...(callIds.size > 0 && { callIds }),
     body: {
       model,
-      input: toInput(request.input),
+      input: toInput(request.input, callIds),
       ...tools(request),
-      ...writeSettings(OPENAI_RESPONSES_SETTINGS, request),
+      ...writeSettings(openaiResponsesSettings(models), request),
       // We store the thread ourselves, and send it back complete.
       store: false,
       ...(!WITHOUT_REASONING.test(model) && { include: ['reasoning.encrypted_content'] }),
@@ -74,7 +79,9 @@ function tools(request: ProviderRequest): Fields {
 
 const OPENAI: Vendor<HttpProviderOptions> = {
   id: 'openai',
-  settings: () => OPENAI_RESPONSES_SETTINGS,
+  models: OPENAI_MODELS,
+  settings: (_options, models) => openaiResponsesSettings(models),
+  learn: (request, error) => traitsAfterEffort(request.reasoningEffort, error),
   buildRequest: buildOpenaiResponsesRequest,
   createTranslation: translateOpenaiResponses,
   refusal: ENCRYPTED_CONTENT_REFUSED,
@@ -91,14 +98,19 @@ const OPENAI: Vendor<HttpProviderOptions> = {
 const SUMMARY_REFUSED = /must be verified to generate reasoning summar/i
 
 /** Converts a thread to a list of items, the vendor's own unchanged. */
-export function toInput(items: readonly OutputItem[]): Fields[] {
-  const history = new History(items)
+export function toInput(items: readonly OutputItem[], ids = callIdsOf(items)): Fields[] {
+  const history = new History(items, ids)
   for (const item of items) history.add(item)
   return history.input
 }
 
+function callIdsOf(items: readonly OutputItem[]): SentCallIds {
+  return shortCallIds(items, (item) => vendorItemOf(item) !== undefined)
+}
+
 class History {
   readonly input: Fields[] = []
+  readonly #ids: SentCallIds
   readonly #answered: ReadonlySet<string>
   /** The kind of each call in the request; undefined for one that is unknown here. */
   readonly #calls = new Map<string, string | undefined>()
@@ -107,7 +119,8 @@ class History {
   /** The vendor refuses its own ids on items without their reasoning. */
   #hasReasoning = false
 
-  constructor(items: readonly OutputItem[]) {
+  constructor(items: readonly OutputItem[], ids: SentCallIds) {
+    this.#ids = ids
     const outputs = items.filter((item) => item.type === 'function_call_output')
     this.#answered = new Set(outputs.map(({ call_id }) => call_id))
   }
@@ -181,13 +194,14 @@ class History {
       ...rest,
       ...this.#idOf(id),
       type: kind,
-      call_id,
+      call_id: this.#sentId(item),
       name,
       ...(isCustom ? { input: customInput(item.arguments) } : { arguments: item.arguments }),
     })
     // An interrupted turn leaves such calls behind, and the vendor refuses them.
     if (!this.#answered.has(call_id)) {
-      this.input.push(outputItem(kind, { call_id, output: NOT_RUN, success: false }))
+      const call = { call_id: this.#sentId(item) }
+      this.input.push(outputItem(kind, { ...call, output: NOT_RUN, success: false }))
     }
   }
 
@@ -205,13 +219,17 @@ class History {
     const kind = this.#calls.get(call_id)
     if (kind === undefined) return
     this.#forgetReasoning()
-    this.input.push(outputItem(kind, item))
+    this.input.push(outputItem(kind, { ...item, call_id: this.#sentId(item) }))
   }
 
   #addOwn(fields: Fields): void {
     this.input.push(...this.#reasoning, fields)
     if (this.#reasoning.length > 0) this.#hasReasoning = true
     this.#reasoning = []
+  }
+
+  #sentId({ call_id }: { readonly call_id: string }): string {
+    return sentId(this.#ids, call_id)
   }
 
   #idOf(id: unknown): Fields {

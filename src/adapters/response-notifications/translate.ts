@@ -12,7 +12,7 @@ import {
   type WireItem,
 } from '../openai-responses/wire.ts'
 import { itemOf, ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
-import type { Translation, TranslationContext } from '../translation.ts'
+import type { ResponseWriter, Translation, TranslationContext } from '../translation.ts'
 import { decodeNotification, type Notification, type NotificationAction } from './wire.ts'
 
 /** Some proxies end their stream like Chat Completions. */
@@ -23,13 +23,14 @@ export function translateResponseNotifications(context: TranslationContext): Tra
   return new NotificationTranslation(context)
 }
 
-class NotificationTranslation extends ResponsesTranslation {
+/** With a `writer` the response may be one that another translation started. */
+export class NotificationTranslation extends ResponsesTranslation {
   readonly #itemKeys = new ItemKeys(this.texts)
   readonly #aggregator: ToolCallAggregator
   #calls = { completed: 0, failed: 0 }
 
-  constructor(context: TranslationContext) {
-    super(context)
+  constructor(context: TranslationContext, writer?: ResponseWriter) {
+    super(context, writer)
     this.#aggregator = new ToolCallAggregator({ maxArgumentChars: context.maxArgumentChars })
   }
 
@@ -86,10 +87,10 @@ class NotificationTranslation extends ResponsesTranslation {
   #takeItem(notification: Notification): void {
     this.hasItems = true
     const item = itemOf(notification)
-    if (!isWireItem(item)) return
-    if (item.type === 'message' || item.type === 'reasoning') {
+    if (isWireItem(item) && (item.type === 'message' || item.type === 'reasoning')) {
       this.#takeTextItem(item.type, notification, item)
     } else {
+      // Also ends calls whose item has no type.
       this.#writeCalls(this.#aggregator.ingest(notification))
     }
   }

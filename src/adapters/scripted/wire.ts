@@ -1,5 +1,6 @@
 import { type Decoded, parseJsonSafe } from '../../protocol/json.ts'
-import type { ItemType, StreamEvent } from '../../protocol/stream-event.ts'
+import { StartedItems } from '../../protocol/started-items.ts'
+import type { StreamEvent } from '../../protocol/stream-event.ts'
 import {
   isStreamEvent,
   normalizeEvent,
@@ -17,15 +18,14 @@ export type Recordings = Readonly<
 /** Skips events of unknown types; other faults are reported with their line. */
 export function decodeRecording(text: string): Decoded<Recording> {
   const events: StreamEvent[] = []
-  const types = new Map<string, ItemType>()
+  const items = new StartedItems()
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
-    const event = normalizeEvent(parseJsonSafe(line), { startedType: (id) => types.get(id) })
+    const event = normalizeEvent(parseJsonSafe(line), { started: items.get })
     const fault = streamEventFault(event)
     if (fault !== undefined) return { ok: false, reason: `line ${index + 1}: ${fault}` }
     if (!isStreamEvent(event)) continue
-    const { payload } = event
-    if (payload.type === 'item_start') types.set(payload.item_id, payload.item_type)
+    items.take(event.payload)
     events.push(event)
   }
   if (events.length === 0) return { ok: false, reason: 'it contains no events' }

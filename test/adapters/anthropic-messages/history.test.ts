@@ -305,3 +305,22 @@ test.each([
     }),
   )
 })
+
+test('text of white space alone is left out, which the vendor refuses', () => {
+  const input = [
+    message('system', ' \n'),
+    user('a'),
+    message('agent', '\n\n'),
+    call('t1'),
+    output('t1', ' '),
+    user(' \t'),
+  ]
+  expect(toHistory(input)).toEqual({
+    system: [],
+    messages: [
+      { role: 'user', content: [text('a')] },
+      { role: 'assistant', content: [toolUse('t1')] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1' }] },
+    ],
+  })
+})

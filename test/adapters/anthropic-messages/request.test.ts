@@ -3,7 +3,7 @@ import { buildAnthropicMessagesRequest } from '../../../src/adapters/anthropic-m
 import type { ProviderRequest } from '../../../src/adapters/provider.ts'
 
 const base: ProviderRequest = {
-  model: 'claude-x',
+  model: 'claude-sonnet-4-0',
   input: [{ type: 'message', id: 'i1', origin: 'user', content: 'Hi' }],
 }
 const tool = {
@@ -20,7 +20,7 @@ test('a plain request has a model, a maximum and a message', () => {
     url: 'https://api.anthropic.com/v1/messages',
     headers: { 'anthropic-version': '2023-06-01' },
     body: {
-      model: 'claude-x',
+      model: 'claude-sonnet-4-0',
       max_tokens: 8192,
       messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
       stream: true,
@@ -152,7 +152,7 @@ describe('unsupported parameters are refused by name', () => {
     ],
     [
       { thinkingBudget: 2000, maxOutputTokens: 2000 },
-      'maxOutputTokens: it must exceed the thinking budget of 2000 tokens',
+      'thinkingBudget: it must be below maxOutputTokens',
     ],
     [
       { reasoningEffort: 'high', maxOutputTokens: 1024 },

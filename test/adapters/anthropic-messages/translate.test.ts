@@ -57,6 +57,7 @@ describe('content', () => {
     const payloads = translate([messageStart(), ...textBlock(0, 'a', 'b'), ...ending()])
     expect(payloads.map(({ type }) => type)).toEqual([
       'response_start',
+      'usage_update',
       'item_start',
       'item_delta',
       'item_delta',
@@ -97,7 +98,11 @@ describe('unknown types', () => {
       onUnknown: (type) => told.push(type),
     })
     expect(told).toEqual(['not an object'])
-    expect(payloads.map(({ type }) => type)).toEqual(['response_start', 'response_done'])
+    expect(payloads.map(({ type }) => type)).toEqual([
+      'response_start',
+      'usage_update',
+      'response_done',
+    ])
   })
 })
 

@@ -40,14 +40,17 @@ const rows: Ending[] = [
     last: { type: 'response_done', finish_reason: 'stop', provider_finish_reason: 'completed' },
   },
   {
-    name: 'a turn that fails is an error with the word of codex',
+    name: 'a turn that fails is an error with its status',
     events: [...halfway, turnFailed('Slow down', { rateLimitExceeded: { httpStatusCode: 429 } })],
-    last: { type: 'response_error', error: { code: 'rateLimitExceeded', message: 'Slow down' } },
+    last: { type: 'response_error', error: { code: 'HTTP_429', message: 'Slow down' } },
   },
   {
     name: 'a turn that fails without a reason has the one that was named before',
     events: [...halfway, finalError('contextWindowExceeded'), turnCompleted('failed')],
-    last: { type: 'response_error', error: { code: 'contextWindowExceeded', message: 'It broke' } },
+    last: {
+      type: 'response_error',
+      error: { code: 'context_length_exceeded', message: 'It broke' },
+    },
   },
   {
     name: 'a turn that fails for no reason is an error all the same',
@@ -113,7 +116,7 @@ const rows: Ending[] = [
   {
     name: 'input that stops after the reason was named failed for that reason',
     events: [...halfway, finalError('internalServerError')],
-    last: { type: 'response_error', error: { code: 'internalServerError', message: 'It broke' } },
+    last: { type: 'response_error', error: { code: 'HTTP_500', message: 'It broke' } },
   },
   {
     name: 'input without anything is truncated',
@@ -136,7 +139,7 @@ describe('the end of a turn', () => {
 
   test('a failure fails open items with the same code', () => {
     const payloads = translate([...halfway, turnFailed('Gone', 'serverOverloaded')])
-    const error = { code: 'serverOverloaded', message: 'Gone' }
+    const error = { code: 'server_is_overloaded', message: 'Gone' }
     expect(payloads.slice(-2)).toEqual([
       { type: 'item_error', item_id: 'run:1', error },
       { type: 'response_error', response_id: 'run', error },

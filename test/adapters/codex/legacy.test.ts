@@ -14,7 +14,7 @@ describe('codex/event/*', () => {
     })
     expect(translate([begun, error, done]).at(-1)).toMatchObject({
       type: 'response_error',
-      error: { code: 'usage_limit_exceeded', message: 'It broke' },
+      error: { code: 'insufficient_quota', message: 'It broke' },
     })
   })
 

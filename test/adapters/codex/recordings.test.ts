@@ -27,7 +27,7 @@ const LOST = 'First attempt text that gets lost when'
 const CUT = 'This sentence will be cut by a failure'
 const DISCONNECTED =
   'stream disconnected before completion: Transport error: network error: error decoding response body'
-const MID_STREAM = 'stream disconnected before completion: mid-stream model error'
+const MID_STREAM = 'mid-stream model error'
 
 const COMMAND = `echo out-line-1; sleep 0.3; echo err-line >&2; printf 'h\\303\\251llo\\n'`
 const PRINTED = 'out-line-1\nerr-line\nhéllo\n'
@@ -90,16 +90,13 @@ const rows: Row[] = [
   },
   {
     name: 'gateway-disconnect',
-    items: [{ ...message(LOST), error: { code: 'other', message: DISCONNECTED } }],
-    ending: failed('other', DISCONNECTED),
+    items: [{ ...message(LOST), error: { code: 'UPSTREAM_TRUNCATED', message: DISCONNECTED } }],
+    ending: failed('UPSTREAM_TRUNCATED', DISCONNECTED),
   },
   {
     name: 'gateway-http429',
     items: [],
-    ending: failed(
-      'responseTooManyFailedAttempts',
-      'exceeded retry limit, last status: 429 Too Many Requests',
-    ),
+    ending: failed('HTTP_429', 'exceeded retry limit, last status: 429 Too Many Requests'),
   },
   {
     name: 'gateway-incomplete',
@@ -169,9 +166,9 @@ const rows: Row[] = [
       userMessage('[[failedmid]]'),
       { ...message(CUT), cancelled: { reason: 'attempt_reset' } },
       { ...message(CUT), cancelled: { reason: 'attempt_reset' } },
-      { ...message(CUT), error: { code: 'other', message: MID_STREAM } },
+      { ...message(CUT), error: { code: 'server_error', message: MID_STREAM } },
     ],
-    ending: failed('other', MID_STREAM),
+    ending: failed('server_error', MID_STREAM),
   },
   {
     name: 'legacy-v0.107.0-v2-text',

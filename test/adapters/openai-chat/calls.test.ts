@@ -70,6 +70,47 @@ describe('a call fragment', () => {
       ['call a f {}', 'call b g {}', 'call c h {}'],
     ],
     [
+      'with the id of another call on an index of its own is another call',
+      [
+        piece(0, 'a', 'f', ''),
+        piece(1, 'a', 'f', ''),
+        piece(0, 'a', undefined, '{"n":'),
+        piece(1, 'a', undefined, '{"n":'),
+        piece(0, undefined, undefined, '1}'),
+        piece(1, undefined, undefined, '2}'),
+      ],
+      ['call a f {"n":1}', 'call call_run_1 f {"n":2}'],
+    ],
+    [
+      'with the id of whole calls on an index of its own is another call',
+      [piece(0, 'a', 'f', '{"n":1}'), piece(1, 'a', 'g', '{}'), piece(2, 'a', 'f', '{"n":2}')],
+      ['call a f {"n":1}', 'call call_run_1 g {}', 'call call_run_2 f {"n":2}'],
+    ],
+    [
+      'with the id of a whole call and no index is another call',
+      [
+        piece(undefined, 'a', 'f', '{"n":1}'),
+        piece(undefined, 'a', 'f', '{"n":2}'),
+        piece(undefined, 'a', 'g', '{}'),
+      ],
+      ['call a f {"n":1}', 'call call_run_1 f {"n":2}', 'call call_run_2 g {}'],
+    ],
+    [
+      'with an id and no index continues its call until that is whole, also with its name',
+      [
+        piece(undefined, 'a', 'f', ''),
+        piece(undefined, 'a', 'f', '{"n":'),
+        piece(undefined, 'a', 'f', '{}'),
+        piece(undefined, 'a', 'f', '}'),
+      ],
+      ['call a f {"n":{}}'],
+    ],
+    [
+      'with the id of the only call and a shifted index continues it, also with its name',
+      [piece(0, 'a', 'f', '{"n"'), piece(1, 'a', 'f', ':1}')],
+      ['call a f {"n":1}'],
+    ],
+    [
       'whose id is __proto__ is like any other',
       [piece(0, '__proto__', 'f', '{'), piece(7, '__proto__', undefined, '}')],
       ['call __proto__ f {}'],

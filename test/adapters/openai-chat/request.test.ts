@@ -41,7 +41,7 @@ describe('a parameter becomes a field of the body', () => {
   const schema = { type: 'object' }
   const rows: [request: Partial<ProviderRequest>, fields: Record<string, unknown>][] = [
     [{ reasoningEffort: 'low' }, { reasoning_effort: 'low' }],
-    [{ maxOutputTokens: 9 }, { max_completion_tokens: 9 }],
+    [{ maxOutputTokens: 99 }, { max_completion_tokens: 99 }],
     [
       { temperature: 0, topP: 0.5 },
       { temperature: 0, top_p: 0.5 },
@@ -74,8 +74,8 @@ describe('a parameter becomes a field of the body', () => {
   })
 
   test('the maximum has its old name for older servers', () => {
-    const body = bodyOf({ maxOutputTokens: 9 }, { legacyMaxTokens: true })
-    expect(body).toMatchObject({ max_tokens: 9 })
+    const body = bodyOf({ maxOutputTokens: 99 }, { legacyMaxTokens: true })
+    expect(body).toMatchObject({ max_tokens: 99 })
     expect(body).not.toHaveProperty('max_completion_tokens')
   })
 

@@ -9,7 +9,7 @@ import { startVendor } from '../vendor-server.ts'
 import { completed, created, type Fields, text } from './events.ts'
 
 const request = (more: Partial<ProviderRequest> = {}): ProviderRequest => ({
-  model: 'gpt-5-mini',
+  model: 'gpt-5.4-mini',
   input: [{ type: 'message', id: 'i', origin: 'user', content: 'Hi' }],
   ...more,
 })
@@ -23,7 +23,7 @@ test('a request has the required fields', () => {
     url: 'https://api.openai.com/v1/responses',
     headers: { authorization: 'Bearer k' },
     body: {
-      model: 'gpt-5-mini',
+      model: 'gpt-5.4-mini',
       input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hi' }] }],
       store: false,
       include: ['reasoning.encrypted_content'],
@@ -66,8 +66,8 @@ describe('parameters', () => {
     ['no effort', { reasoningEffort: 'none' }, { reasoning: { effort: 'none' } }],
     [
       'limits',
-      { maxOutputTokens: 9, temperature: 0, topP: 0.5 },
-      { max_output_tokens: 9, temperature: 0, top_p: 0.5 },
+      { maxOutputTokens: 99, temperature: 0, topP: 0.5 },
+      { max_output_tokens: 99, temperature: 0, top_p: 0.5 },
     ],
     [
       'JSON',

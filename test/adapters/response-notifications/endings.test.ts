@@ -53,6 +53,16 @@ describe('ends', () => {
       [text('Hi'), ...call('c')],
       finish('tool_calls', null),
     ],
+    [
+      'A4 a call whose last item has no type',
+      [...call('c').slice(0, -1), done({ call_id: 'c' })],
+      finish('tool_calls', null),
+    ],
+    [
+      'A4 a call whose end has no item',
+      [...call('c').slice(0, -1), note('output_item.done', { call_id: 'c' })],
+      finish('tool_calls', null),
+    ],
     ['A4 text alone is not an end', [text('Hi')], TRUNCATED],
     ['A4 complete text is not an end', [text('Hi'), done({ type: 'message' })], TRUNCATED],
     ['A4 an incomplete call is not an end', call('c', '{}').slice(0, 3), TRUNCATED],

@@ -1,0 +1,81 @@
+/** What both APIs of OpenAI have in common. */
+
+import type { Fields } from './fields.ts'
+import { type Effort, ModelTable, type ModelTraits, type TraitRows } from './model-traits.ts'
+import type { ModelSettings } from './provider.ts'
+import { MAX_CALL_ID_CHARS } from './sent-call-ids.ts'
+import { Instead, isOff, knownEffort, THINKING_IS_OFF } from './settings.ts'
+
+function reasoning(sampling: ModelTraits['sampling'], ...efforts: readonly Effort[]): ModelTraits {
+  return { thinking: 'budget', efforts, sampling }
+}
+
+const TO_HIGH = ['low', 'medium', 'high'] as const
+const TO_XHIGH = [...TO_HIGH, 'xhigh'] as const
+const TO_MAX = [...TO_XHIGH, 'max'] as const
+
+/** OpenAI's models by generation. Other names take everything: their servers decide. */
+export const OPENAI_MODELS: TraitRows = [
+  [/^(?:openai\/)?(?:gpt-[34]|chatgpt-4|gpt-5-chat)/, reasoning('any')],
+  [/^(?:openai\/)?o\d(?:-|$)/, reasoning('none', ...TO_HIGH)],
+  [/^(?:openai\/)?gpt-5\.\d+-chat/, reasoning('none', 'medium')],
+  [/^(?:openai\/)?gpt-5-pro/, reasoning('none', 'high')],
+  [/^(?:openai\/)?gpt-5\.\d+-pro/, reasoning('none', 'medium', 'high', 'xhigh')],
+  [/^(?:openai\/)?gpt-5(?:\.1)?-codex(?!-max)/, reasoning('none', ...TO_HIGH)],
+  [/^(?:openai\/)?gpt-5\.\d+-codex/, reasoning('none', ...TO_XHIGH)],
+  [/^(?:openai\/)?gpt-5\.1(?!\d)/, reasoning('without_effort', 'none', ...TO_HIGH)],
+  [/^(?:openai\/)?gpt-5\.[2-4](?!\d)/, reasoning('without_effort', 'none', ...TO_XHIGH)],
+  [/^(?:openai\/)?gpt-5\.5(?!\d)/, reasoning('effort_none', 'none', ...TO_XHIGH)],
+  [/^(?:openai\/)?gpt-5\.\d/, reasoning('effort_none', 'none', ...TO_MAX)],
+  [/^(?:openai\/)?gpt-5(?!\d)/, reasoning('none', 'minimal', ...TO_HIGH)],
+  [/^(?:openai\/)?gpt-6(?:-astra|\.1-sol)/, reasoning('none', ...TO_MAX)],
+  [/^(?:openai\/)?gpt-6(?!\d)/, reasoning('effort_none', 'none', ...TO_MAX)],
+]
+
+/** Of models by their names alone. */
+export const DEFAULT_MODELS = new ModelTable(OPENAI_MODELS)
+
+/** Writes an effort that the model knows. */
+export function writeEffort(
+  models: ModelTable,
+  write: (effort: Effort, request: ModelSettings) => Fields,
+) {
+  return (effort: Effort, request: ModelSettings): Fields | string | Instead => {
+    if (isOff(request)) return THINKING_IS_OFF
+    const { efforts } = models.traitsOf(request.model)
+    const known = knownEffort(effort, efforts, request.model)
+    return known === effort ? write(effort, request) : known
+  }
+}
+
+/** Writes `temperature` or `topP`, unless it is the default and the model takes no other. */
+export function writeSampling(models: ModelTable, write: (value: number) => Fields) {
+  return (value: number, { model, reasoningEffort }: ModelSettings): Fields | string => {
+    const { sampling } = models.traitsOf(model)
+    if (sampling === 'any' || sampling === 'one') return write(value)
+    if (value === 1) return {}
+    if (isUnreasoned(sampling, reasoningEffort)) return write(value)
+    return `${model} does not take it`
+  }
+}
+
+function isUnreasoned(sampling: ModelTraits['sampling'], effort: Effort | undefined): boolean {
+  return effort === undefined
+    ? sampling === 'without_effort'
+    : effort === 'none' && sampling !== 'none'
+}
+
+const MIN_OUTPUT_TOKENS = 16
+
+/** Writes a limit that OpenAI accepts. */
+export function writeOutputLimit(write: (tokens: number) => Fields) {
+  return (tokens: number): Fields | Instead =>
+    tokens < MIN_OUTPUT_TOKENS
+      ? new Instead(
+          { maxOutputTokens: MIN_OUTPUT_TOKENS },
+          `it must be at least ${MIN_OUTPUT_TOKENS}`,
+        )
+      : write(tokens)
+}
+
+export const LONG_CALL_IDS_REFUSED = `OpenAI takes call ids of up to ${MAX_CALL_ID_CHARS} characters`
