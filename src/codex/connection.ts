@@ -6,7 +6,7 @@ import { LineDecoder } from '../sse/lines.ts'
 
 export type Params = Record<string, unknown>
 
-/** A notification, or a request of the app-server if it has an id. */
+/** A notification, or a request of the app-server if it has an id. An event of the Responses API has its type as method. */
 export interface Incoming {
   readonly method: string
   readonly id?: string | number
@@ -108,8 +108,12 @@ export class Connection {
   #take(line: string): void {
     const message = parseMessage(line)
     if (message === undefined) return
-    const { method, id } = message
+    const { method, type, id } = message
     if (typeof method === 'string') return this.#receive(method, message, line.length)
+    if (isForwarded(type)) {
+      this.#options.onMessage({ method: type, params: message, size: line.length })
+      return
+    }
     if (typeof id !== 'number') return
     const pending = this.#pending.get(id)
     const { error, result } = message
@@ -137,6 +141,16 @@ function toRefusal({ code, message }: Params): TurnstreamError {
     INVALID.has(code) ? 'OPTION_INVALID' : 'UPSTREAM_UNREACHABLE',
     `codex refused: ${reason}`,
   )
+}
+
+/** Whether a method or type is that of an event of the Responses API. */
+export function isResponseEvent(name: unknown): name is string {
+  return typeof name === 'string' && name.startsWith('response.')
+}
+
+/** Whether it is forwarded from the model's API, which may name no thread. The app-server's own errors name one. */
+export function isForwarded(name: unknown): name is string {
+  return name === 'error' || isResponseEvent(name)
 }
 
 function parseMessage(line: string): Params | undefined {

@@ -1,24 +1,17 @@
-import { chmodSync, copyFileSync, readdirSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { TurnstreamError } from '../protocol/errors.ts'
+import { writeDurably } from './durable-file.ts'
 
-/** Files that are written at each start, or that belong to other sessions. */
-const NOT_COPIED = /^(?:config\.toml|catalog\.json|history\.jsonl|.*\.sqlite.*)$/
+/** Files of codex's own sessions, and those by which another API or key than the configured one could be found. */
+const NOT_COPIED = /^(?:config\.toml|catalog\.json|auth\.json|\.env|history\.jsonl|.*\.sqlite.*)$/
 const MAX_BYTES = 1024 * 1024
 
-/**
- * Copies the files of a template that the home lacks or has in an older version, such as the `auth.json` of a login.
- * codex renews a login in place, so an older file must not replace it.
- */
+/** Copies the files of a template into a new home. */
 export function copyTemplate(template: string, home: string): void {
   for (const name of filesOf(template)) {
     const from = join(template, name)
-    const to = join(home, name)
-    const { size, mtimeMs } = statSync(from)
-    const copy = statSync(to, { throwIfNoEntry: false })
-    if (size > MAX_BYTES || (copy !== undefined && copy.mtimeMs >= mtimeMs)) continue
-    copyFileSync(from, to)
-    chmodSync(to, 0o600)
+    if (statSync(from).size <= MAX_BYTES) writeDurably(join(home, name), readFileSync(from))
   }
 }
 

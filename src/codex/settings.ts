@@ -1,4 +1,16 @@
-import { BY_ITSELF, type VendorSettings } from '../adapters/settings.ts'
+import { LONG_CALL_IDS_REFUSED } from '../adapters/openai-settings.ts'
+import {
+  BY_ITSELF,
+  budgetAsEffort,
+  isOff,
+  knownEffort,
+  THINKING_IS_OFF,
+  thinkingAsEffort,
+  type VendorSettings,
+} from '../adapters/settings.ts'
+
+/** As in the catalog of its models. */
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
 
 const NO_SUCH = 'codex has no such parameter'
 
@@ -7,8 +19,14 @@ export const CODEX_SETTINGS: VendorSettings = {
   strict: 'codex does not support strict schemas',
   name: NO_SUCH,
   compaction: 'only OpenAI reads it',
-  thinkingBudget: 'codex takes reasoningEffort instead',
-  reasoningEffort: (effort) => ({ effort, ...(effort !== 'none' && { summary: 'auto' }) }),
+  longCallIds: LONG_CALL_IDS_REFUSED,
+  thinkingBudget: budgetAsEffort('codex takes reasoningEffort instead'),
+  reasoningEffort(effort, request) {
+    if (isOff(request)) return THINKING_IS_OFF
+    const known = knownEffort(effort, EFFORTS, 'codex')
+    return known === effort ? { effort, ...(effort !== 'none' && { summary: 'auto' }) } : known
+  },
+  thinking: thinkingAsEffort,
   reasoningSummary: (summary) => ({ summary }),
   responseFormat(format) {
     if (format.type === 'json_object') return 'codex takes a json_schema, not json_object'

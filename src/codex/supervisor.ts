@@ -4,9 +4,16 @@ import { calculateRetryDelay } from '../async/retry.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { AppServer, type AppServerOptions } from './app-server.ts'
 
-export interface SupervisorOptions extends Omit<AppServerOptions, 'binary' | 'home'> {
-  /** Called before each start: finds the binary and writes its home. */
-  readonly prepare: () => Pick<AppServerOptions, 'binary' | 'home'>
+/** Processes at once while each serves one turn. */
+const MAX_EXCLUSIVE = 4
+
+type Prepared = Pick<AppServerOptions, 'args' | 'binary' | 'files' | 'home'>
+
+export interface SupervisorOptions extends Omit<AppServerOptions, keyof Prepared> {
+  /** Called before each start: finds the binary and writes a home for it. */
+  readonly prepare: () => Prepared
+  /** Called when the process of a home is gone. */
+  readonly onExit: (home: string) => void
   /** Threads after which a process is replaced. Each leaves about 1 MB behind. */
   readonly maxThreads: number
   /** Resident memory after which a process is replaced. */
@@ -23,8 +30,8 @@ const STABLE_MS = 10_000
 const FAILING_MS = 10_000
 
 /**
- * Keeps one app-server running for new turns. A process that has served its number of threads or grown too large is
- * replaced; its running turns finish on it first. After a crash the next turn starts a new one, with back-off.
+ * Keeps one app-server running for new turns. A process that has served its number of threads, grown too large or
+ * become unusable is replaced; its running turns finish on it first. After a crash the next turn starts a new one, with back-off.
  */
 export class CodexSupervisor {
   readonly #options: SupervisorOptions
@@ -32,6 +39,9 @@ export class CodexSupervisor {
   #current: AppServer | undefined
   #starting: Promise<AppServer> | undefined
   #isStopped = false
+  /** Whether each turn needs a process of its own, because output does not name its thread. */
+  #isExclusive = false
+  #wakeWaiting: (() => void)[] = []
   #failures = 0
   #restarts = 0
   #recycles = 0
@@ -66,12 +76,24 @@ export class CodexSupervisor {
 
   /** The process for a new thread. UPSTREAM_UNREACHABLE while it cannot be started. */
   async acquire(): Promise<AppServer> {
-    if (this.#isStopped) throw unreachable('codex was stopped')
-    if (this.#current !== undefined && this.#isWorn(this.#current)) this.#retire(this.#current)
-    const server = this.#current ?? (await this.#start())
-    server.threads += 1
-    server.active += 1
-    return server
+    for (;;) {
+      if (this.#isStopped) throw unreachable('codex was stopped')
+      if (this.#current !== undefined && this.#isWorn(this.#current)) this.#retire(this.#current)
+      if (this.#isExclusive && this.#current === undefined && this.#all.size >= MAX_EXCLUSIVE) {
+        await new Promise<void>((resolve) => this.#wakeWaiting.push(resolve))
+        continue
+      }
+      const server = this.#current ?? (await this.#start())
+      // Another turn that waited for the start may have taken it.
+      if (this.#isExclusive && server.threads > 0) continue
+      server.threads += 1
+      server.active += 1
+      return server
+    }
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakeWaiting.splice(0)) wake()
   }
 
   /** Ends what `acquire` began. A replaced process is closed with its last request. */
@@ -88,11 +110,18 @@ export class CodexSupervisor {
     this.#isStopped = true
     await this.#starting?.catch(() => {}) // its caller gets the error
     this.#current = undefined
+    this.#wake()
     await Promise.all([...this.#all].map((server) => server.close()))
   }
 
   #isWorn(server: AppServer): boolean {
-    const { maxThreads, maxResidentBytes } = this.#options
+    const { maxThreads, maxResidentBytes, onLog } = this.#options
+    const { fault } = server
+    if (fault !== undefined) {
+      onLog(`${fault}: the process is replaced`)
+      return true
+    }
+    if (this.#isExclusive) return server.threads > 0
     return server.threads >= maxThreads || (server.residentBytes ?? 0) > maxResidentBytes
   }
 
@@ -115,7 +144,7 @@ export class CodexSupervisor {
     if (wait > MAX_WAIT_MS) throw unreachable(this.#lastError ?? 'codex is restarting')
     if (wait > 0) await sleep(wait, clock)
     try {
-      const server = await AppServer.start({ ...this.#options, ...this.#options.prepare() })
+      const server = await this.#startPrepared(this.#options.prepare())
       this.#watch(server)
       if (this.#isStopped) throw unreachable('codex was stopped')
       this.#current = server
@@ -127,11 +156,38 @@ export class CodexSupervisor {
     }
   }
 
+  async #startPrepared(prepared: Prepared): Promise<AppServer> {
+    try {
+      const onUnaddressed = (): void => this.#makeExclusive()
+      const server = await AppServer.start({ ...this.#options, ...prepared, onUnaddressed })
+      void server.exited.then(() => this.#discard(prepared.home))
+      return server
+    } catch (error) {
+      this.#discard(prepared.home)
+      throw error
+    }
+  }
+
+  #makeExclusive(): void {
+    if (this.#isExclusive) return
+    this.#isExclusive = true
+    this.#options.onLog('codex does not name the thread of its output: each turn gets a process')
+  }
+
+  #discard(home: string): void {
+    try {
+      this.#options.onExit(home)
+    } catch (error) {
+      this.#options.onLog(`the home of codex was not removed: ${String(error)}`)
+    }
+  }
+
   #watch(server: AppServer): void {
     const since = monotonicNow(this.#options.clock)
     this.#all.add(server)
     void server.exited.then((reason) => {
       this.#all.delete(server)
+      this.#wake()
       if (server !== this.#current) return
       this.#current = undefined
       this.#restarts += 1

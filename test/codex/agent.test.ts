@@ -36,25 +36,26 @@ beforeAll(() => {
 })
 
 interface Options extends Partial<CodexAgent> {
+  readonly model?: string
   readonly idleTimeoutMs?: number
   readonly maxApprovalMs?: number
 }
 
-async function start({ idleTimeoutMs, maxApprovalMs, ...agent }: Options = {}) {
+async function start({ model = MODEL, idleTimeoutMs, maxApprovalMs, ...agent }: Options = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'turnstream-agent-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }))
   const vendor = await startResponsesVendor()
   onTestFinished(() => vendor.close())
   const codex = startCodex(vendor.url, {
     binary,
-    models: [MODEL],
+    models: [model],
     agent: { directory, sandbox: 'danger-full-access', ...agent },
     ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
   })
   const log = new MemoryLog()
   const { url } = await startServer({
     log,
-    providers: new Providers([{ provider: codex, defaultModel: MODEL }]),
+    providers: new Providers([{ provider: codex, defaultModel: model }]),
     ...(maxApprovalMs !== undefined && { caps: { maxApprovalMs } }),
   })
   return { directory, vendor, codex, log, url }
@@ -128,6 +129,13 @@ async function pidIn(directory: string): Promise<number> {
     return pid
   })
 }
+
+test.each([MODEL, 'gpt-6.1-sol'])('%s cannot start other agents', async (model) => {
+  const { url, vendor } = await start({ model })
+  expect(textIn(await run(url, 'hi'))).toContain('Hello from behind codex: hi')
+  expect(vendor.bodies.join('')).toContain('exec')
+  expect(vendor.bodies.join('')).not.toMatch(/"(?:collaboration|spawn_agent)"/)
+})
 
 describe('a command', () => {
   test('runs in the directory, and is a tool call with its output', async () => {

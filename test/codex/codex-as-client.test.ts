@@ -13,6 +13,7 @@ import { sse } from '../adapters/vendor-server.ts'
 import { read } from '../repository/sources.ts'
 import { section } from '../repository/tables.ts'
 import { stage } from '../server/openai/stage.ts'
+import { startRequestLog } from './logging-proxy.ts'
 import { installedCodex } from './support.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 240_000 })
@@ -43,14 +44,20 @@ const CALL = {
   function: { name: 'exec_command', arguments: ARGUMENTS },
 }
 
+/** The recipe, for a server at `url`. */
+function recipeFor(url: string): string {
+  const config = RECIPE.replace('http://127.0.0.1:4010', url)
+  return config.replace(/^model = .*/m, 'model = "vendor/m"')
+}
+
 /** Runs `codex exec` in a folder of its own. */
-async function runCodex(url: string, prompt: string) {
+async function runCodex(config: string, prompt: string) {
   const folder = mkdtempSync(join(tmpdir(), 'turnstream-codex-client-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const config = RECIPE.replace('http://127.0.0.1:4010', url)
-  writeFileSync(join(folder, 'config.toml'), config.replace(/^model = .*/m, 'model = "vendor/m"'))
+  writeFileSync(join(folder, 'config.toml'), config)
   const flags = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox']
-  const env = { PATH: process.env['PATH'], HOME: folder, CODEX_HOME: folder }
+  const home = { HOME: folder, CODEX_HOME: folder }
+  const env = { PATH: process.env['PATH'], CODEX_API_KEY: 'none', ...home }
   const child = spawn(codex, ['exec', ...flags, prompt], {
     cwd: folder,
     env,
@@ -70,7 +77,7 @@ test('codex runs a tool and gets the answer, whatever tools it brings', async ()
     const text = [chunk({ content: 'The file is there.' }), chunk({}, 'stop')]
     return sse(...(count === 1 ? call : text), '[DONE]')(response, request, count)
   })
-  const { folder, code, printed, errors } = await runCodex(server.url, 'Make a file')
+  const { folder, code, printed, errors } = await runCodex(recipeFor(server.url), 'Make a file')
 
   expect([code, errors]).toEqual([0, expect.stringContaining('succeeded')])
   expect(printed).toContain('The file is there.')
@@ -78,6 +85,21 @@ test('codex runs a tool and gets the answer, whatever tools it brings', async ()
   expect(vendor.bodies).toHaveLength(2)
   const last = asked().messages.at(-1)
   expect(last).toMatchObject({ role: 'tool', tool_call_id: 'call_1' })
+})
+
+test('codex that prefers WebSockets tries one, and falls back at once', async () => {
+  const answer = sse(chunk({ content: 'Over HTTP.' }), chunk({}, 'stop'), '[DONE]')
+  const { server, vendor } = await stage('openai-chat', answer)
+  const proxy = await startRequestLog(server.url)
+  // With its own provider it does, by another address too.
+  const config = `model = "vendor/m"\nopenai_base_url = "${proxy.url}/v1"\n`
+  const { code, printed, errors } = await runCodex(config, 'Hello')
+
+  expect([code, printed]).toEqual([0, expect.stringContaining('Over HTTP.')])
+  expect(errors).not.toMatch(/reconnecting|retrying/i)
+  const requests = proxy.requests.filter((line) => line.includes('/v1/responses'))
+  expect(requests).toEqual(['GET /v1/responses', 'POST /v1/responses'])
+  expect(vendor.bodies).toHaveLength(1)
 })
 
 test.each([

@@ -2,7 +2,7 @@
  * `turnstream codex` as a process, in front of a real codex app-server.
  * @module-tag slow
  */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -54,11 +54,14 @@ test('answers through codex by default, in a private home, and stops with the ga
   const ready = { status: 'ok', processes: { codex: 'running' } }
   expect(await (await fetch(`${url}/readyz`)).json()).toEqual(ready)
   expect(statSync(join(folder, '.turnstream/codex')).mode & 0o777).toBe(0o700)
-  const config = readFileSync(join(folder, '.turnstream/codex/config.toml'), 'utf8')
+  const [home = ''] = readdirSync(join(folder, '.turnstream/codex'))
+  const config = readFileSync(join(folder, '.turnstream/codex', home, 'config.toml'), 'utf8')
+  expect(config).toContain('model_provider = "upstream"')
   expect(config).not.toContain(KEY)
   server.child.kill('SIGTERM')
   expect(await server.ended).toBe(0)
   expect(codexProcesses(folder)).toEqual([])
+  expect(readdirSync(join(folder, '.turnstream/codex'))).toEqual([])
   expect(server.stderr()).not.toContain(KEY)
 })
 
@@ -70,7 +73,7 @@ test('doctor runs a turn through the same binary', async () => {
   const own = checks.filter(({ name }) => name.startsWith('codex '))
   expect(own).toMatchObject([
     { name: 'codex key', verdict: 'ok' },
-    { name: 'codex binary', verdict: 'ok', found: expect.stringContaining('0.166.0') as unknown },
+    { name: 'codex binary', verdict: 'ok', found: expect.stringContaining('0.169.0') as unknown },
     { name: 'codex handshake', verdict: 'ok' },
     { name: 'codex turn', verdict: 'ok' },
   ])

@@ -132,19 +132,64 @@ describe('a chat through codex', () => {
   })
 
   test.each([
-    [400, 'refused with 400'],
-    [401, '401'],
-    [429, '429'],
+    ['status 400', 400, 'HTTP_400', 'refused with 400'],
+    ['status 401', 502, 'HTTP_401', 'Its operator must check the key'],
+    ['status 404', 404, 'model_not_found', 'refused with 404'],
+    ['status 413', 413, 'HTTP_413', 'refused with 413'],
+    ['status 429', 429, 'rate_limit_exceeded', '429'],
     // codex replaces the text.
-    [500, 'high demand'],
-  ])('status %i of the vendor is an error, asked once', async (status, message) => {
+    ['status 500', 502, 'HTTP_500', 'high demand'],
+    ['status 503', 503, 'HTTP_503', 'refused with 503'],
+    ['fail with context_length_exceeded', 400, 'context_length_exceeded', 'context window'],
+    ['fail with insufficient_quota', 429, 'insufficient_quota', 'operator'],
+    ['fail with rate_limit_exceeded', 429, 'rate_limit_exceeded', 'try again in 3.5s'],
+    ['fail with server_is_overloaded', 503, 'server_is_overloaded', 'capacity'],
+    ['fail with server_error', 502, 'server_error', 'Please try again'],
+    ['fail with cyber_policy', 400, 'cyber_policy', 'Please try again'],
+    ['close', 502, 'UPSTREAM_TRUNCATED', 'stream closed'],
+  ])('%s of the vendor is %i with %s, asked once', async (prompt, status, code, message) => {
     const { openai, vendor } = await start()
-    const error = await ask(openai, `status ${status}`)
+    const error: unknown = await ask(openai, prompt)
       .finalChatCompletion()
       .catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(APIError)
-    expect(String(error)).toContain(message)
-    expect(String(error)).not.toContain(KEY)
+    if (!(error instanceof APIError)) throw new Error('not an error of the API')
+    expect(error).toMatchObject({ status, code })
+    expect(error.message).toContain(message)
+    expect(error.message).not.toContain(KEY)
+    expect(error.message).not.toContain('127.0.0.1')
+    const isFinal = ['HTTP_401', 'insufficient_quota'].includes(code)
+    const headers = error.headers as Headers
+    expect(headers.get('x-should-retry')).toBe(isFinal ? 'false' : null)
+    expect(headers.get('retry-after')).toBe(message.includes('3.5s') ? '4' : null)
+    expect(vendor.bodies).toHaveLength(1)
+  })
+
+  test.each([
+    ['cut', 'UPSTREAM_TRUNCATED'],
+    ['close', 'UPSTREAM_TRUNCATED'],
+    ['fail', 'The model broke.'],
+    ['run out', 'length'],
+  ])('a response that ends after a complete call (%s) ends the turn with %s', async (fate, end) => {
+    const { codex, vendor } = await start()
+    const events = await codex.stream({ ...callAndThen(fate), tools: [WEATHER] }, RUN).toArray()
+    const call = { type: 'function_call', name: 'weather', arguments: '{"city": "Paris"}' }
+    const items = events.flatMap((event) => (event.type === 'item_done' ? event.final_item : []))
+    expect(items).toMatchObject([call])
+    expect(events.at(-1)?.type).toBe(end === 'length' ? 'response_done' : 'response_error')
+    expect(JSON.stringify(events.at(-1))).toContain(end)
+    expect(vendor.bodies).toHaveLength(1)
+  })
+
+  test('a call that follows another after a silence is handed over too', async () => {
+    const { codex, vendor } = await start({ quietPeriodMs: 50 })
+    const request = { ...callAndThen('call again'), tools: [WEATHER] }
+    const events = await codex.stream(request, RUN).toArray()
+    const items = events.flatMap((event) => (event.type === 'item_done' ? event.final_item : []))
+    expect(items).toMatchObject([
+      { type: 'function_call', call_id: 'call_1' },
+      { type: 'function_call', call_id: 'call_2' },
+    ])
+    expect(events.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'tool_calls' })
     expect(vendor.bodies).toHaveLength(1)
   })
 
@@ -182,8 +227,15 @@ describe('a chat through codex', () => {
   })
 })
 
+const RUN = { runId: 'r', turnId: 't', threadId: 'h' }
+const WEATHER = { name: 'weather', parameters: { type: 'object' } }
+
+function callAndThen(fate: string) {
+  const content = `call, then ${fate}`
+  return { model: 'm', input: [{ type: 'message', id: 'u', origin: 'user', content } as const] }
+}
+
 describe('what codex sends to the vendor', () => {
-  const RUN = { runId: 'r', turnId: 't', threadId: 'h' }
   const prompt = { type: 'message', id: 'u', origin: 'user', content: 'hi' } as const
 
   test('includes images', async () => {

@@ -1,10 +1,19 @@
 /** What becomes of a turn when the app-server misbehaves. A real one cannot be made to. */
-import { chmodSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ProviderRequest } from '../../src/adapters/provider.ts'
+import { sleep } from '../../src/async/clock.ts'
 import { findCodex } from '../../src/codex/binary.ts'
 import {
   type CodexProvider,
@@ -56,6 +65,9 @@ describe('an app-server that', () => {
   test.each([
     ['deaf', 'never completes the handshake', 'UPSTREAM_UNREACHABLE'],
     ['exits', 'exits at once', 'UPSTREAM_UNREACHABLE'],
+    ['managed', 'has another provider by a system-wide configuration', 'UPSTREAM_UNREACHABLE'],
+    ['redirected', 'would call another address', 'UPSTREAM_UNREACHABLE'],
+    ['falls back', 'falls back to its default provider', 'UPSTREAM_MALFORMED'],
     ['threadless', 'starts no thread', 'UPSTREAM_MALFORMED'],
     ['refuses', 'refuses the turn', 'OPTION_INVALID'],
     ['dies', 'dies with two requests unanswered', 'UPSTREAM_TRUNCATED'],
@@ -98,6 +110,34 @@ describe('an app-server that', () => {
   })
 })
 
+describe('a complete call of a tool', () => {
+  const request = { ...REQUEST, tools: [{ name: 'weather', parameters: { type: 'object' } }] }
+  const call = { type: 'function_call', call_id: 'call-1', arguments: '{"city":"Paris"}' }
+
+  test.each([
+    ['breaks off', { type: 'response_error', error: { code: 'UPSTREAM_TRUNCATED' } }],
+    ['runs out', { type: 'response_done', finish_reason: 'length' }],
+  ])('before a response that %s is handed over, then what happened', async (fate, end) => {
+    const events = await ask(start(`calls, ${fate}`, { quietPeriodMs: 20 }), request)
+    const items = events.flatMap((event) => (event.type === 'item_done' ? event.final_item : []))
+    expect(items).toMatchObject([call])
+    expect(events.at(-1)).toMatchObject(end)
+  })
+
+  test('of a complete response is never answered, however slow the reader is', async () => {
+    const logged: string[] = []
+    const onLog = (line: string) => logged.push(line)
+    const provider = start('calls, completes', { quietPeriodMs: 20, onLog })
+    const events: StreamEventPayload[] = []
+    for await (const event of provider.stream(request, RUN)) {
+      await sleep(50)
+      events.push(event)
+    }
+    expect(events.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'tool_calls' })
+    expect(logged).not.toContain('the call was answered')
+  })
+})
+
 describe('a turn is interrupted', () => {
   test.each([
     ['is too busy for the history', 'forgets', {}],
@@ -105,18 +145,40 @@ describe('a turn is interrupted', () => {
     ['never finishes', 'endless', { maxTurnMs: 300 }],
   ])('when the app-server %s', async (_what, mode, limit) => {
     const logged: string[] = []
-    await ask(start(mode, { ...limit, onLog: (line) => logged.push(line) }))
+    const clock = fakeClock()
+    const answer = ask(start(mode, { ...limit, clock, onLog: (line) => logged.push(line) }))
+    await eventually(() => expect(logged).toContain('started turn-1'))
+    await clock.advance(300)
+    await answer
     await eventually(() => expect(logged).toContain('interrupted turn-1'))
   })
 
-  test('within a second of its cancellation', async () => {
+  test('at its cancellation, without a delay', async () => {
     const logged: string[] = []
-    const provider = start('endless', { onLog: (line) => logged.push(line) })
+    // Time stands still.
+    const clock = fakeClock()
+    const provider = start('endless', { clock, onLog: (line) => logged.push(line) })
     const abort = new AbortController()
     const stream = provider.stream(REQUEST, RUN, abort.signal)
     for await (const { type } of stream) if (type === 'item_delta') break
     abort.abort()
-    await vi.waitFor(() => expect(logged).toContain('interrupted turn-1'), { timeout: 1000 })
+    await eventually(() => expect(logged).toContain('interrupted turn-1'))
+  })
+})
+
+describe('a turn is never started', () => {
+  test('when its time is over before it has a thread', async () => {
+    const logged: string[] = []
+    const clock = fakeClock()
+    const home = folder()
+    const options = { clock, home: () => home, onLog: (line: string) => logged.push(line) }
+    const answer = ask(start('late', { ...options, maxTurnMs: 300 }))
+    await eventually(() => expect(logged).toContain('waiting'))
+    await clock.advance(300)
+    writeFileSync(join(home, 'go'), '')
+    expect((await answer).at(-1)).toMatchObject({ error: { code: 'UPSTREAM_TIMEOUT' } })
+    await eventually(() => expect(logged).toContain('unsubscribed'))
+    expect(logged).not.toContain('started turn-1')
   })
 })
 
@@ -136,6 +198,63 @@ describe('the process', () => {
     expect((await ask(provider)).at(-1)).toMatchObject({ type: 'response_done' })
     expect(provider.health).toMatchObject({ threads: 1, restarts: 0, recycles: 1 })
     expect(provider.health.pid).not.toBe(pid)
+  })
+
+  test('is replaced when it stops answering', async () => {
+    const logged: string[] = []
+    const clock = fakeClock()
+    const provider = start('hangs', { clock, onLog: (line) => logged.push(line) })
+    const count = () => logged.filter((line) => line === 'no answer').length
+    for (const turns of [1, 2]) {
+      const answer = ask(provider)
+      await eventually(() => expect(count()).toBe(turns))
+      await clock.advance(20_000)
+      expect((await answer).at(-1)).toMatchObject({ error: { code: 'UPSTREAM_TIMEOUT' } })
+      expect(provider.health).toMatchObject({ threads: 1, restarts: 0, recycles: turns - 1 })
+    }
+  })
+
+  test.each(['catalog.json', 'work', '.'])(
+    'is replaced when %s of its home is gone',
+    async (name) => {
+      const home = folder()
+      const provider = start('answers', { home })
+      await ask(provider)
+      const [own = ''] = readdirSync(home)
+      rmSync(join(home, own, name), { recursive: true })
+      expect((await ask(provider)).at(-1)).toMatchObject({ type: 'response_done' })
+      expect(provider.health).toMatchObject({ restarts: 0, recycles: 1 })
+    },
+  )
+
+  test('keeps its configuration while others replace it, and its home goes with it', async () => {
+    const home = folder()
+    const provider = start('answers', { maxThreads: 2, home })
+    for (let at = 0; at < 6; at++) {
+      expect((await ask(provider)).at(-1)).toMatchObject({ type: 'response_done' })
+    }
+    expect(provider.health).toMatchObject({ recycles: 2, restarts: 0 })
+    await eventually(() => expect(readdirSync(home)).toHaveLength(1))
+    await provider.stop()
+    expect(readdirSync(home)).toEqual([])
+  })
+
+  test.each(['managed', 'exits'])('that did not start (%s) leaves no home behind', async (mode) => {
+    const home = folder()
+    await ask(start(mode, { home }))
+    expect(readdirSync(home)).toEqual([])
+  })
+
+  test('gets the key under a name that no other provider reads, and no address of one', async () => {
+    const home = folder()
+    const secrets = { OPENAI_API_KEY: 'answers', OPENAI_BASE_URL: 'https://other.test' }
+    const modelProvider = { baseUrl: 'http://127.0.0.1:1/v1', keyVariable: 'OPENAI_API_KEY' }
+    const env = { PATH: process.env['PATH'], ...secrets, CODEX_API_KEY: 'sk-other' }
+    const provider = start('', { home, modelProvider, env })
+    expect((await ask(provider)).at(-1)).toMatchObject({ type: 'response_done' })
+    const variables = readFileSync(`/proc/${provider.health.pid}/environ`, 'utf8')
+    expect(variables).toContain('TURNSTREAM_UPSTREAM_KEY=answers')
+    expect(variables).not.toMatch(/OPENAI|CODEX_API_KEY|other\.test/)
   })
 
   test('that failed to start is reported for ten seconds', async () => {

@@ -105,12 +105,13 @@ export function childrenOf(parent: number): { pid: number; state: string }[] {
   })
 }
 
-/** Processes that work in the home of codex. */
+/** Processes that work in a home of codex. */
 export function codexProcesses(folder: string): number[] {
   return readdirSync('/proc').flatMap((name) => {
     try {
       const directory = readlinkSync(`/proc/${name}/cwd`)
-      return directory === join(folder, '.turnstream/codex/work') ? [Number(name)] : []
+      const isHome = directory.startsWith(join(folder, '.turnstream/codex/home-'))
+      return isHome && directory.endsWith('/work') ? [Number(name)] : []
     } catch {
       return []
     }

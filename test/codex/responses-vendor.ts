@@ -57,8 +57,12 @@ function answer(
     return
   }
   const stream = new ResponseEvents(response)
+  const [, code] = /^fail with (\w+)$/.exec(prompt) ?? []
+  if (code !== undefined) return stream.fail(code, 'Please try again in 3.5s.')
   const [, verb, rest = ''] = /^(run|run outside|start|patch|plan):(.*)$/s.exec(prompt) ?? []
   if (verb !== undefined) return work(request, stream, verb, rest.trim())
+  const [, fate] = /^call, then (.*)$/.exec(prompt) ?? []
+  if (fate !== undefined) return callAndThen(request, stream, response, fate)
   switch (prompt) {
     case 'think':
       stream.reason('I should greet.')
@@ -74,14 +78,13 @@ function answer(
       return stream.complete()
     case 'be cut off':
       stream.say(['As far as'])
-      return stream.send('response.incomplete', {
-        response: stream.object('incomplete', {
-          incomplete_details: { reason: 'max_output_tokens' },
-        }),
-      })
+      return stream.runOut()
     case 'refuse':
       stream.refuse('I will not.')
       return stream.complete()
+    case 'close':
+      response.end()
+      return undefined
     case 'break off':
       stream.begin(['Half an answ'])
       response.socket?.end()
@@ -95,6 +98,31 @@ function answer(
       stream.say(['Hello ', 'from ', `behind codex: ${prompt}`])
       return stream.complete()
   }
+}
+
+/** How long the model is silent between two calls. */
+const SILENCE_MS = 400
+
+/** A complete call, and what becomes of the response after it. */
+function callAndThen(
+  request: ResponsesRequest,
+  stream: ResponseEvents,
+  response: ServerResponse,
+  fate: string,
+): void {
+  const [{ name } = { name: '' }] = request.tools ?? []
+  stream.call('call_1', name, '{"city": "Paris"}')
+  // codex must have read the call.
+  setTimeout(() => {
+    if (fate === 'cut') response.socket?.destroy()
+    else if (fate === 'close') response.end()
+    else if (fate === 'run out') stream.runOut()
+    else if (fate === 'fail') stream.fail('server_error', 'The model broke.')
+    else {
+      stream.call('call_2', name, '{"city": "Rome"}')
+      stream.complete()
+    }
+  }, SILENCE_MS)
 }
 
 /** Calls a tool of codex, and then tells what it returned. */
@@ -207,6 +235,20 @@ class ResponseEvents {
     this.#done({ ...item, status: 'completed', input })
   }
 
+  runOut(): void {
+    const incomplete_details = { reason: 'max_output_tokens' }
+    this.send('response.incomplete', {
+      response: this.object('incomplete', { incomplete_details }),
+    })
+    this.#response.end()
+  }
+
+  fail(code: string, message: string): void {
+    const error = { code, message }
+    this.send('response.failed', { response: this.object('failed', { error }) })
+    this.#response.end()
+  }
+
   complete(): void {
     this.send('response.completed', { response: this.object('completed', { usage: USAGE }) })
     this.#response.end()
@@ -215,7 +257,6 @@ class ResponseEvents {
   send(type: string, fields: object): void {
     const data = JSON.stringify({ type, sequence_number: this.#sequence++, ...fields })
     this.#response.write(`event: ${type}\ndata: ${data}\n\n`)
-    if (type === 'response.incomplete') this.#response.end()
   }
 
   #done(item: object): void {

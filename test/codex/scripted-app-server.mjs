@@ -1,11 +1,15 @@
 #!/usr/bin/env node
-// An app-server that misbehaves as the variable MODE says. It gets no other variable of the test.
+// An app-server that misbehaves as its key says. It gets no other variable of the test.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-const mode = process.env['MODE']
+const home = process.env['CODEX_HOME'] ?? ''
+const mode = process.env['TURNSTREAM_UPSTREAM_KEY']
 const threadId = 'thread-1'
 const turnId = 'turn-1'
 const APPROVAL_ID = 7
+const CALL_ID = 8
 
 /** @param {object} message */
 const send = (message) => process.stdout.write(`${JSON.stringify(message)}\n`)
@@ -28,6 +32,10 @@ function runTurn() {
     runCommand()
     return
   }
+  if (mode?.startsWith('calls')) {
+    callTool()
+    return
+  }
   if (mode === 'asks') {
     process.stdout.write('this is no message\n[1]\n{"id":"unknown"}\n')
     const method = 'item/commandExecution/requestApproval'
@@ -35,6 +43,40 @@ function runTurn() {
     return
   }
   finishTurn('Hello.')
+}
+
+const CALL = { call_id: 'call-1', name: 'weather', arguments: '{"city":"Paris"}' }
+
+/** A tool of the client. As a real one, it says nothing of a response that broke off before the call is answered. */
+function callTool() {
+  const { call_id: callId, name: tool } = CALL
+  const item = { type: 'dynamicToolCall', id: callId, tool, arguments: { city: 'Paris' } }
+  const raw = { type: 'function_call', id: 'fc-1', ...CALL }
+  send({ method: 'rawResponseItem/completed', params: { threadId, turnId, item: raw } })
+  send({ method: 'item/started', params: { threadId, turnId, item } })
+  const params = { threadId, turnId, callId, tool, arguments: item.arguments }
+  send({ method: 'item/tool/call', id: CALL_ID, params })
+  if (mode === 'calls, completes') {
+    send({ method: 'rawResponse/completed', params: { threadId, turnId, responseId: 'r' } })
+  }
+}
+
+/** @param {{ contentItems: unknown }} result */
+function failAfterCall({ contentItems }) {
+  log('the call was answered')
+  const { call_id, name: tool } = CALL
+  const item = { type: 'dynamicToolCall', id: call_id, tool, contentItems, success: false }
+  send({ method: 'item/completed', params: { threadId, turnId, item } })
+  const raw = { type: 'function_call_output', call_id, output: 'not run' }
+  send({ method: 'rawResponseItem/completed', params: { threadId, turnId, item: raw } })
+  const message =
+    mode === 'calls, runs out'
+      ? 'Incomplete response returned, reason: max_output_tokens'
+      : 'stream disconnected before completion: stream closed before response.completed'
+  const error = { message, codexErrorInfo: 'other' }
+  send({ method: 'error', params: { threadId, turnId, error, willRetry: false } })
+  const turn = { id: turnId, status: 'failed', items: [], error }
+  send({ method: 'turn/completed', params: { threadId, turn } })
 }
 
 /** A command of an agent, about which the mode says what happens. */
@@ -67,6 +109,22 @@ function finishTurn(text) {
   send({ method: 'turn/completed', params: { threadId, turn } })
 }
 
+/** Answers when the test has written a file beside our home. @param {unknown} id @param {object} result */
+function replyWhenTold(id, result) {
+  log('waiting')
+  const timer = setInterval(() => {
+    if (!existsSync(join(home, '..', 'go'))) return
+    clearInterval(timer)
+    reply(id, result)
+  }, 5)
+}
+
+/** All that codex reads of its home. */
+function configuration() {
+  const files = ['config.toml', 'catalog.json'].map((name) => join(home, name))
+  return files.map((file) => existsSync(file) && readFileSync(file, 'utf8')).join('')
+}
+
 /** @type {Record<string, (id: unknown, params: any) => void>} */
 const answers = {
   initialize(id, { capabilities }) {
@@ -74,10 +132,22 @@ const answers = {
     if (mode === 'exits') process.exit(3)
     if (mode !== 'deaf') reply(id, { userAgent: 'scripted' })
   },
+  'config/read'(id) {
+    const name = mode === 'managed' ? 'openai' : 'upstream'
+    const [, configured] =
+      /^model_providers\.upstream\.base_url = "(.*)"$/m.exec(configuration()) ?? []
+    const base_url = mode === 'redirected' ? 'https://other.test' : configured
+    reply(id, { config: { model_provider: name, model_providers: { upstream: { base_url } } } })
+  },
   'thread/start'(id) {
     // Both sides number their requests from 0.
     if (mode === 'asks') send({ method: 'currentTime/read', id, params: {} })
-    reply(id, mode === 'threadless' ? {} : { thread: { id: threadId } })
+    if (mode === 'hangs') return log('no answer')
+    // A real one reads its files again for each thread.
+    if (configuration() !== started) return refuse(id, -32600, 'the configuration has changed')
+    const modelProvider = mode === 'falls back' ? 'openai' : 'upstream'
+    const answer = mode === 'threadless' ? {} : { thread: { id: threadId }, modelProvider }
+    return mode === 'late' ? replyWhenTold(id, answer) : reply(id, answer)
   },
   'thread/inject_items'(id) {
     if (mode === 'dies') process.exit(1)
@@ -86,24 +156,33 @@ const answers = {
   },
   'turn/start'(id) {
     if (mode === 'refuses') return refuse(id, -32600, 'no turns today')
+    log(`started ${turnId}`)
     reply(id, { turn: { id: turnId } })
     return mode === 'forgets' ? undefined : runTurn()
   },
   'turn/interrupt'(id, params) {
     log(`interrupted ${params.turnId}`)
     reply(id, {})
+    const turn = { id: turnId, status: 'interrupted', items: [], error: null }
+    send({ method: 'turn/completed', params: { threadId, turn } })
+  },
+  'thread/unsubscribe'(id) {
+    log('unsubscribed')
+    reply(id, {})
   },
 }
 
 if (process.argv.includes('--version')) {
-  process.stdout.write('codex-cli 0.166.0\n')
+  process.stdout.write('codex-cli 0.169.0\n')
   process.exit()
 }
+const started = configuration()
 log('\u001b[31mstarted\u001b[0m with sk-ant-REDACTED')
 for await (const line of createInterface({ input: process.stdin })) {
   const { method, id, params, error, result } = JSON.parse(line)
   if (method in answers) answers[method]?.(id, params)
   else if (method !== undefined && id !== undefined) reply(id, {})
+  else if (id === CALL_ID) failAfterCall(result)
   else if (id === APPROVAL_ID) {
     finishTurn(error ? `Refused with ${error.code}.` : `Decided: ${result.decision}.`)
   }

@@ -1,0 +1,70 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Name of a directory: prefix, process id, start of that process, and six random characters. */
+const NAME = /^(\d+)-(\d+)-\w{6}$/
+
+/** Creates a private directory that names this process as its owner. */
+export function createOwnedDirectory(parent: string, prefix: string): string {
+  return mkdtempSync(join(parent, `${prefix}${process.pid}-${startOf(process.pid) ?? 0}-`))
+}
+
+/** Directories of all owners. */
+export function listDirectories(parent: string, prefix: string): string[] {
+  return list(parent, prefix, () => true)
+}
+
+/** Directories whose owner is gone, for example after a crash. */
+export function listOrphans(parent: string, prefix: string): string[] {
+  return list(parent, prefix, (pid, start) => !isRunning(pid, start))
+}
+
+function list(
+  parent: string,
+  prefix: string,
+  isListed: (pid: number, start: number) => boolean,
+): string[] {
+  return namesIn(parent).flatMap((name) => {
+    const [, pid, start] = NAME.exec(name.slice(prefix.length)) ?? []
+    if (!name.startsWith(prefix) || pid === undefined) return []
+    return isListed(Number(pid), Number(start)) ? [join(parent, name)] : []
+  })
+}
+
+/** A process that is about to exit may still write: then the directory stays for the next sweep. */
+export function removeDirectory(directory: string): void {
+  try {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+  } catch {
+    // Unreadable or busy. It holds nothing that another process uses.
+  }
+}
+
+function namesIn(parent: string): string[] {
+  try {
+    return readdirSync(parent)
+  } catch {
+    return []
+  }
+}
+
+function isRunning(pid: number, start: number): boolean {
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+  const known = startOf(pid)
+  // In a container every gateway may have the same id.
+  return known === undefined || known === start
+}
+
+/** When a process started, in clock ticks since the system did; undefined where the system does not tell. */
+function startOf(pid: number): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
+  } catch {
+    return undefined
+  }
+}
