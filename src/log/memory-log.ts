@@ -111,7 +111,7 @@ export class MemoryLog implements log.TurnLog {
     thread.turns.push(created)
     this.#turns.set(turnId, created)
     this.#runs.set(runId, created)
-    return leaseOf(created, state)
+    return leaseOf(created, state, now + leaseMs)
   }
 
   async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
@@ -119,14 +119,14 @@ export class MemoryLog implements log.TurnLog {
     turn.state = claimed(turn.state, turnId, monotonicNow(this.#clock), leaseMs)
     turn.facts = { ...turn.facts, owner }
     turn.ownership.wake()
-    return leaseOf(turn, turn.state)
+    return leaseOf(turn, turn.state, this.#clock.now() + leaseMs)
   }
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
     const turn = this.#leased(lease)
     checkEpoch(turn.state, lease)
-    lease.until = monotonicNow(this.#clock) + leaseMs
-    turn.state = { ...turn.state, until: lease.until }
+    turn.state = { ...turn.state, until: monotonicNow(this.#clock) + leaseMs }
+    lease.until = this.#clock.now() + leaseMs
   }
 
   open<Name extends log.LogName>(

@@ -5,6 +5,7 @@ import { type Approvals, NO_APPROVALS } from './approvals.ts'
 import { formatOffset, type Offset, offsetOf, resume } from './offsets.ts'
 import {
   checkLength,
+  newestOutputs,
   ProcessedView,
   responseSize,
   StoredEvent,
@@ -82,13 +83,16 @@ export class MemoryTurn {
     }
   }
 
-  /** Stores all of them, or none if one has no JSON or is too long. */
+  /** Stores the newest of each key, or none if one has no JSON or is too long. */
   #keepOutputs(epoch: number, first: number, outputs: readonly NewOutput[]): void {
-    const records = outputs.map((output, at) =>
-      StoredOutput.of(formatOffset(epoch, first + at), output, this.#processed.encoder),
-    )
-    for (const [at, record] of records.entries()) {
-      const superseded = this.#processed.set(record.key, first + at, record)
+    const { encoder } = this.#processed
+    const newest = newestOutputs(outputs, first).map(({ entry, seq, firstSeq }) => ({
+      seq,
+      firstSeq,
+      record: StoredOutput.of(formatOffset(epoch, seq), entry, encoder),
+    }))
+    for (const { seq, firstSeq, record } of newest) {
+      const superseded = this.#processed.set(record.key, seq, record, firstSeq)
       this.bytes += record.data.length - (superseded?.data.length ?? 0)
     }
   }

@@ -1,5 +1,5 @@
 import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
-import { checkEnvelope, eventText } from '../protocol/event-codec.ts'
+import { checkEnvelope, eventLength, eventText } from '../protocol/event-codec.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import { OutputEncoder } from '../protocol/output-codec.ts'
 import type { ErrorObject, StreamEvent, TurnStatus, Usage } from '../protocol/stream-event.ts'
@@ -10,6 +10,7 @@ import { isSealed, type WriteState } from './rules.ts'
 import type {
   Entries,
   EventRecord,
+  ListedTurn,
   LogName,
   NewOutput,
   NewTurn,
@@ -130,7 +131,8 @@ export class StoredEvent implements EventRecord {
     const { event } = this
     // For an event from another version only the envelope is certain.
     const text = event.type === 'item_delta' ? event.payload?.delta_content : undefined
-    return typeof text === 'string' ? DELTA_SIZE + text.length : this.data.length
+    if (typeof text === 'string') return DELTA_SIZE + text.length
+    return this.#data?.length ?? eventLength(event)
   }
 }
 
@@ -148,6 +150,8 @@ export class StoredOutput implements OutputRecord {
   readonly key: string
   readonly eventId: string
   readonly timestamp: number
+  /** Known once the record is in its view. */
+  firstSeq = 0
   #output: StreamOutput | undefined
 
   private constructor(offset: string, stored: Required<StoredText>, output?: StreamOutput) {
@@ -201,6 +205,16 @@ export interface TurnFacts {
   readonly endedAt?: number | undefined
   readonly responseBytes?: number | undefined
   readonly cancelReason?: string | undefined
+}
+
+/** A turn of a list whose record cannot be read. */
+export function damagedTurn(
+  place: Pick<ListedTurn, 'turnId' | 'threadId' | 'ordinal'>,
+): ListedTurn {
+  const { turnId } = place
+  const error = { code: 'STORE_CORRUPT', message: `turn ${turnId} is damaged` }
+  const unknown = { runId: turnId, owner: '', epoch: 0, createdAt: 0, sealed: true, expired: true }
+  return { ...place, ...unknown, status: 'error', error, damaged: true }
 }
 
 export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean): TurnRecord {
@@ -271,10 +285,41 @@ function withoutMessage({ code }: ErrorObject): ErrorObject {
   return { code, message: known?.[1].summary ?? 'The provider reported an error' }
 }
 
-interface Entry {
-  seq: number
-  record: OutputRecord
+/** An output that no later one of its batch supersedes. */
+export interface NewestOutput {
+  readonly entry: NewOutput
+  readonly key: string
+  readonly seq: number
+  /** The record of the batch in which the key first appears. */
+  readonly firstSeq: number
 }
+
+/**
+ * Returns the last output of each key, in order of first appearance. The others are never read, so they are not encoded:
+ * each repeats the whole text of its item. `first` is the seq of `outputs[0]`.
+ */
+export function newestOutputs(
+  outputs: readonly NewOutput[],
+  first: number,
+  from = 0,
+  end = outputs.length,
+): NewestOutput[] {
+  const newest = new Map<string, NewestOutput>()
+  for (let at = from; at < end; at++) {
+    const entry = outputs[at] as NewOutput
+    const key = keyOf(entry.output)
+    const seq = first + at
+    newest.set(key, { entry, key, seq, firstSeq: newest.get(key)?.firstSeq ?? seq })
+  }
+  return [...newest.values()]
+}
+
+interface Entry {
+  readonly seq: number
+  readonly record: OutputRecord
+}
+
+type NewRecord = { -readonly [Name in keyof OutputRecord]: OutputRecord[Name] }
 
 /**
  * The newest record of every key, in order of first appearance. Readers take what changed after their
@@ -286,13 +331,19 @@ export class ProcessedView {
   readonly #entries = new Map<string, Entry>()
   #newest: Entry | undefined
 
-  /** Returns the superseded record. */
-  set(key: string, seq: number, record: OutputRecord): OutputRecord | undefined {
+  /** Returns the superseded record. `firstSeq` is for a key whose earlier records this view has not seen. */
+  set(key: string, seq: number, record: NewRecord, firstSeq = seq): OutputRecord | undefined {
     const superseded = this.#entries.get(key)?.record
+    record.firstSeq = superseded?.firstSeq ?? firstSeq
     const entry = { seq, record }
     this.#entries.set(key, entry)
-    this.#newest = entry
+    if (seq >= (this.#newest?.seq ?? 0)) this.#newest = entry
     return superseded
+  }
+
+  /** Returns the `seq` of the first record of a key. */
+  firstSeq(key: string): number | undefined {
+    return this.#entries.get(key)?.record.firstSeq
   }
 
   /** Returns the records after `seq`. */

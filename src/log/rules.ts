@@ -29,7 +29,7 @@ export interface LogState {
 
 export interface WriteState {
   readonly epoch: number
-  /** When the lease expires. */
+  /** When the lease expires, in monotonic time. */
   readonly until: number
   readonly logs: Readonly<Record<LogName, LogState>>
 }
@@ -133,12 +133,14 @@ interface LeaseFacts extends Pick<Lease, 'turnId' | 'runId'> {
   readonly contentMs?: number | undefined
 }
 
+/** `until` is a time of day. */
 export function leaseOf(
   {
     facts: { turnId, runId, contentMs },
     creation,
   }: { readonly facts: LeaseFacts; readonly creation: string },
-  { epoch, until, logs }: WriteState,
+  { epoch, logs }: WriteState,
+  until: number,
 ): Lease {
   const next = { events: logs.events.head + 1, processed: logs.processed.head + 1 }
   const brief = contentMs === undefined ? {} : { contentMs }

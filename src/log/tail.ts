@@ -1,4 +1,5 @@
 import { onAbort, type StopSignal } from '../async/on-abort.ts'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { parseOffset, START } from './offsets.ts'
 import type { LogName, LogRecord, Resync, Tail } from './turn-log.ts'
 
@@ -96,6 +97,8 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
         }
         if (last) return
         const changed = source.changed(at, signal)
+        // The next block may have a record of many megabytes, too.
+        if (changed === undefined && isSliceOver()) await nextSlice()
         if (changed === undefined) continue
         if (!this.#hasCaughtUp) this.#catchUp()
         await changed

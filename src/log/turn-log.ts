@@ -28,7 +28,7 @@ export interface Lease {
   readonly epoch: number
   /** The `contentMs` of the turn, at most the retention. */
   readonly contentMs?: number
-  /** When the lease expires, by the store's clock. `renew` extends it. */
+  /** When the lease expires: Unix time in milliseconds, by the store's clock. `renew` extends it. */
   until: number
   /** The next `seq` of each log at the time the lease was granted. */
   readonly next: Readonly<Record<LogName, number>>
@@ -79,6 +79,8 @@ export interface EventRecord extends StoredRecord {
 
 export interface OutputRecord extends StoredRecord {
   readonly key: string
+  /** The `seq` of the first record with this key, which this one may have superseded. */
+  readonly firstSeq: number
   readonly output: StreamOutput
 }
 
@@ -92,6 +94,12 @@ export interface WriterOptions<Entry> {
   readonly next?: number
   /** How long to retry writes after store failures. Default 10 s. */
   readonly retryForMs?: number
+  /** Maximum retries in a row, within that time. Unlimited by default. */
+  readonly retryAttempts?: number
+  /** First delay between attempts, doubled each time. Default 20 ms. */
+  readonly retryBaseMs?: number
+  /** Longest delay between attempts. Default 1 s. */
+  readonly retryMaxMs?: number
   /** Called with records once they are durable and visible, in order, and never from within `write`. */
   readonly onStored?: (stored: readonly Entry[]) => void
   /**
@@ -192,6 +200,8 @@ export interface TurnRecord {
 export interface ListedTurn extends TurnRecord {
   /** The turn that took its place. Remains when that turn is deleted. */
   readonly replacedBy?: string
+  /** The record cannot be read, and the other fields only mark its place. The turn can be deleted. */
+  readonly damaged?: true
 }
 
 /** An answer to a request for approval. */
@@ -225,6 +235,8 @@ export interface ThreadRecord extends NewThread {
   readonly createdAt: number
   /** When the thread was last put or got a turn. */
   readonly updatedAt: number
+  /** In a list: the record cannot be read. The thread can be put again or deleted. */
+  readonly damaged?: true
 }
 
 /** A thread as it was read; `null` if there was none. */

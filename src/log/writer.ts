@@ -11,8 +11,12 @@ const MAX_WAITING = 500
 const ROOM_AGAIN = MAX_WAITING / 2
 
 const RETRY_FOR_MS = 10_000
-const FIRST_RETRY_MS = 20
-const MAX_RETRY_MS = 1000
+/** How failed writes are retried, by default. */
+export const WRITE_RETRY = {
+  retryAttempts: Infinity,
+  retryBaseMs: 20,
+  retryMaxMs: 1000,
+} as const
 
 /** The end of a log, written with its last record. */
 export interface Seal {
@@ -158,8 +162,10 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
     if (this.#attempts === 0) {
       this.#giveUpAt = now + (this.#options.retryForMs ?? RETRY_FOR_MS)
     }
-    const delay = calculateRetryDelay(this.#attempts, FIRST_RETRY_MS, MAX_RETRY_MS)
-    if (!isRetryable(error) || now + delay > this.#giveUpAt) {
+    const { retryAttempts, retryBaseMs, retryMaxMs } = { ...WRITE_RETRY, ...this.#options }
+    const delay = calculateRetryDelay(this.#attempts, retryBaseMs, retryMaxMs)
+    const isOver = this.#attempts >= retryAttempts || now + delay > this.#giveUpAt
+    if (isOver || !isRetryable(error)) {
       this.#end({ error })
       return
     }

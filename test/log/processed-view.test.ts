@@ -10,7 +10,8 @@ function viewOf(updates: string): ProcessedView {
 
 function record(key: string, seq: number) {
   const output = { type: 'turn_started', turnId: 't', threadId: 'h' } as const
-  return { offset: `1-${seq}`, data: `${key}${seq}`, key, eventId: '', timestamp: 0, output }
+  const envelope = { key, eventId: '', timestamp: 0, firstSeq: 0 }
+  return { offset: `1-${seq}`, data: `${key}${seq}`, ...envelope, output }
 }
 
 test.each([
@@ -44,4 +45,11 @@ test('a snapshot taken by a reader is not affected by later records', () => {
   const taken = view.after(0)
   view.set('a', 3, record('a', 3))
   expect(taken.map(({ data }) => data)).toEqual(['a1', 'b2'])
+})
+
+test('a record knows where its key first appeared', () => {
+  const view = viewOf('abcab')
+  expect(view.after(0).map(({ key, firstSeq }) => `${key}${firstSeq}`)).toEqual(['a1', 'b2', 'c3'])
+  view.set('d', 9, record('d', 9), 7)
+  expect([view.firstSeq('d'), view.firstSeq('e')]).toEqual([7, undefined])
 })

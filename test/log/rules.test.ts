@@ -18,7 +18,7 @@ const TURN = { facts: { turnId: 'turn', runId: 'run' }, creation: 'first' }
 const FIRST = firstState(100)
 
 function write(state: WriteState, [first, count]: [number, number], isSeal = false): Write {
-  return { lease: leaseOf(TURN, state), log: 'events', first, count, isSeal }
+  return { lease: leaseOf(TURN, state, 100), log: 'events', first, count, isSeal }
 }
 
 function after(state: WriteState, log: LogName, head: number, isSeal = false): WriteState {
@@ -118,13 +118,14 @@ describe('a lease', () => {
   test('that is claimed continues each log at its end', () => {
     const state = claimed(after(after(FIRST, 'events', 7), 'processed', 2), 'turn', 100, 50)
     const next = { events: 8, processed: 3 }
-    expect(leaseOf(TURN, state)).toEqual({ ...IDS, epoch: 2, until: 150, next })
+    expect(leaseOf(TURN, state, 7)).toEqual({ ...IDS, epoch: 2, until: 7, next })
+    expect(state.until).toBe(150)
     expect(state.logs.events.epochs.at(-1)).toEqual({ epoch: 2, from: 8 })
     expect(state.logs.processed.epochs.at(-1)).toEqual({ epoch: 2, from: 3 })
   })
 
   test('is valid until another claim, even after it expired', () => {
-    const lease = leaseOf(TURN, FIRST)
+    const lease = leaseOf(TURN, FIRST, 100)
     expect(() => checkEpoch(FIRST, lease)).not.toThrow()
     const stolen = claimed(FIRST, 'turn', 100, 50)
     expect(code(() => checkEpoch(stolen, lease))).toBe('LEASE_LOST')

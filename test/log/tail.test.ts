@@ -11,7 +11,8 @@ import { deltas } from '../../src/testing/turn-log/texts.ts'
 
 function record(seq: number): LogRecord {
   const output = { type: 'turn_started', turnId: 't', threadId: 'h' } as const
-  return { offset: `1-${seq}`, data: '', key: '', eventId: '', timestamp: 0, output }
+  const envelope = { key: '', eventId: '', timestamp: 0, firstSeq: seq }
+  return { offset: `1-${seq}`, data: '', ...envelope, output }
 }
 
 function block(seqs: number[], last = false): Block<LogRecord> {
@@ -72,6 +73,27 @@ async function offsetsAndCursors(tail: Tail): Promise<string[]> {
   }
   return seen
 }
+
+test('blocks that take long to read are read in iterations of the event loop of their own', async () => {
+  class Slow extends Blocks {
+    override read(after: number) {
+      const until = performance.now() + 11
+      while (performance.now() < until);
+      return super.read(after)
+    }
+  }
+  let isOver = false
+  let iterations = 0
+  const iterate = () => {
+    iterations += 1
+    if (!isOver) setImmediate(iterate)
+  }
+  setImmediate(iterate)
+  const blocks = [block([1]), block([2]), block([3]), block([4], true)]
+  await offsetsAndCursors(tailOf(new Slow(blocks, false)))
+  isOver = true
+  expect(iterations).toBeGreaterThanOrEqual(2)
+})
 
 describe.each([
   ['at once', false],

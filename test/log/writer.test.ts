@@ -381,6 +381,20 @@ describe('a failing store', () => {
     expect(writer.waiting).toBe(0)
   })
 
+  test('ends the writer after the configured number of retries', async () => {
+    const errors: unknown[] = []
+    const writer = open({ retryAttempts: 2, onFailed: (error) => errors.push(error) })
+    writeTo(writer, 1, 3)
+    expect(await attempts(writer, 5000)).toEqual([0, 20, 60])
+    expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }])
+  })
+
+  test('waits as long as configured, twice as long each time', async () => {
+    const writer = open({ retryBaseMs: 100, retryMaxMs: 300, retryForMs: 800 })
+    writeTo(writer, 1, 3)
+    expect(await attempts(writer, 2000)).toEqual([0, 100, 300, 600])
+  })
+
   test('restarts the time after a success', async () => {
     const writer = open({ retryForMs: 70 })
     for (let seq = 1; seq <= 5; seq++) {

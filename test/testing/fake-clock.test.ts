@@ -11,6 +11,12 @@ describe('fakeClock', () => {
     expect(clock.now()).toBe(250)
   })
 
+  test('never goes back, also when it is advanced twice at the same time', async () => {
+    const clock = fakeClock()
+    await Promise.all([clock.advance(250), clock.advance(50)])
+    expect(clock.now()).toBe(250)
+  })
+
   test('starts at the given time', () => {
     expect(fakeClock(1_700_000_000_000).now()).toBe(1_700_000_000_000)
   })

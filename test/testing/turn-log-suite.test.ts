@@ -202,11 +202,24 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     (log) => ({
       async snapshot(turnId): Promise<TurnSnapshot> {
         const snapshot = await log.snapshot(turnId)
-        const older = ({ offset, key, eventId, timestamp, output, data }: OutputRecord) => ({
-          ...{ offset, key, eventId, timestamp, output },
-          data: data.replace(/ \d+"/, ' 1"'),
+        const older = ({ offset, key, eventId, timestamp, output, ...rest }: OutputRecord) => ({
+          ...{ offset, key, eventId, timestamp, output, firstSeq: rest.firstSeq },
+          data: rest.data.replace(/ \d+"/, ' 1"'),
         })
         return { ...snapshot, records: snapshot.records.map(older) }
+      },
+    }),
+  ],
+  'forgets where a key first appeared': [
+    'a record knows the first record of its key, for every reader and cursor',
+    (log) => ({
+      async snapshot(turnId): Promise<TurnSnapshot> {
+        const snapshot = await log.snapshot(turnId)
+        const newest = ({ offset, key, eventId, timestamp, output, data }: OutputRecord) => ({
+          ...{ offset, key, eventId, timestamp, output, data },
+          firstSeq: Number(offset.split('-')[1]),
+        })
+        return { ...snapshot, records: snapshot.records.map(newest) }
       },
     }),
   ],

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { RootDatabase } from 'lmdb'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { checkDataFile, DATA_FILE, replaceData, storeError } from './data-file.ts'
+import { checkDataFile, checkTablePages, DATA_FILE, replaceData, storeError } from './data-file.ts'
 import { lockDirectory } from './directory.ts'
 import { Environment, openRoot, readFormat, TABLE_NAMES, type Write } from './environment.ts'
 
@@ -34,6 +34,8 @@ export async function compactEmbeddedLog(
   const bytesBefore = await sizeOf(file)
   const unlock = await lockDirectory(directory)
   try {
+    // The copy would no longer show that records are missing.
+    await checkTablePages(file)
     await migrate(directory)
     const bytesAfter = await replaceData(directory, (copy) => copyData(file, copy, options))
     return { bytesBefore, bytesAfter }

@@ -3,6 +3,7 @@ import { chmod, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { checkPages, type Newest, NO_ROOT, parseTree } from './pages.ts'
 
 /** Name of the data file. */
 export const DATA_FILE = 'turns.mdb'
@@ -20,11 +21,10 @@ const MAGIC = 0xbeefc0de
 const FORMAT_AT = 28
 const FORMAT = 2
 const PAGE_SIZE_AT = 48
-const ROOTS_AT = [88, 136]
+const FREE_LIST_AT = 48
+const TABLES_AT = 96
 const TRANSACTION_AT = 152
 const META_BYTES = 160
-/** An empty tree has no root. */
-const NO_ROOT = 0xffffffffffffffffn
 const PAGE_SIZES = new Set([4096, 8192, 16_384, 32_768, 65_536])
 
 /** An option of LMDB's `open` that its types omit. */
@@ -35,12 +35,30 @@ export const PRIVATE = { permissionsMode: FILE_MODE }
  * missing or empty file is a new store. Returns the number of the newest transaction.
  */
 export async function checkDataFile(file: string): Promise<number> {
+  const newest = await readNewest(file)
+  return Number(newest?.transaction ?? 0)
+}
+
+/**
+ * Verifies the pages of the selected tables: see `checkPages`. Call it while LMDB does not have the file open: damaged
+ * pages can crash it.
+ */
+export async function checkTablePages(
+  file: string,
+  isSelected: (table: string) => boolean = () => true,
+): Promise<void> {
+  const newest = await readNewest(file)
+  if (newest !== undefined) await checkPages(file, newest, isSelected)
+}
+
+/** Undefined for a new store. */
+async function readNewest(file: string): Promise<Newest | undefined> {
   const found = await statFile(file)
-  if (found === undefined) return 0
+  if (found === undefined) return undefined
   // Opening a named pipe would block forever.
   if (!found.isFile()) throw new TurnstreamError('STORE_CORRUPT', `${file} is not a file`)
   const { size } = found
-  if (size === 0) return 0
+  if (size === 0) return undefined
   const handle = await open(file, 'r')
   try {
     const read = async (at: number) => {
@@ -50,11 +68,11 @@ export async function checkDataFile(file: string): Promise<number> {
     const first = await read(0)
     const second = await read(first.pageSize)
     const newest = second.transaction > first.transaction ? second : first
-    for (const root of newest.roots) {
+    for (const { root } of [newest.freeList, newest.tables]) {
       const isThere = root === NO_ROOT || (root + 1n) * BigInt(first.pageSize) <= BigInt(size)
       if (!isThere) throw new TurnstreamError('STORE_CORRUPT', `${file} is truncated`)
     }
-    return Number(newest.transaction)
+    return newest
   } finally {
     await handle.close()
   }
@@ -68,14 +86,18 @@ export async function statFile(file: string): Promise<Stats | undefined> {
   })
 }
 
-function parseMeta(page: Buffer | undefined, file: string) {
+function parseMeta(page: Buffer | undefined, file: string): Newest {
   const isStore = page?.readUInt32LE(MAGIC_AT) === MAGIC && page.readUInt32LE(FORMAT_AT) === FORMAT
   const pageSize = page?.readUInt32LE(PAGE_SIZE_AT) ?? 0
   if (page === undefined || !isStore || !PAGE_SIZES.has(pageSize)) {
     throw new TurnstreamError('STORE_CORRUPT', `${file} is not a turnstream store`)
   }
-  const roots = ROOTS_AT.map((at) => page.readBigUInt64LE(at))
-  return { pageSize, roots, transaction: page.readBigUInt64LE(TRANSACTION_AT) }
+  return {
+    pageSize,
+    transaction: page.readBigUInt64LE(TRANSACTION_AT),
+    freeList: parseTree(page, FREE_LIST_AT, 'free pages'),
+    tables: parseTree(page, TABLES_AT, 'tables'),
+  }
 }
 
 /** Holds the copy until it replaces the data file. Private, because LMDB creates copies readable by everyone. */

@@ -1,6 +1,6 @@
 import { monotonicNow } from '../../async/clock.ts'
 import type { StopSignal } from '../../async/on-abort.ts'
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { addAnswer, checkAnswer, findAnswer } from '../approvals.ts'
 import { checkId, checkTurn } from '../records.ts'
@@ -19,7 +19,7 @@ import type * as log from '../turn-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
-import { indexedThreads, removeTurn } from './removal.ts'
+import { indexedThreads, removeDamaged, removeTurn } from './removal.ts'
 import {
   formatPlace,
   NOT_ENDED,
@@ -88,7 +88,7 @@ export class EmbeddedLog implements log.TurnLog {
       },
       undo: () => this.#turns.remove(added),
     })
-    return leaseOf(added, firstState(now + leaseMs))
+    return leaseOf(added, added.state, now + leaseMs)
   }
 
   /** The turn that a new one replaces. */
@@ -123,14 +123,15 @@ export class EmbeddedLog implements log.TurnLog {
       turn.until = until
     }
     await commits.store(turn, { undo })
-    return leaseOf(turn, state)
+    return leaseOf(turn, state, clock.now() + leaseMs)
   }
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
     const turn = this.#leased(lease)
     checkEpoch(turn.state, lease)
-    lease.until = monotonicNow(this.#store.clock) + leaseMs
-    turn.until = lease.until
+    const { clock } = this.#store
+    turn.until = monotonicNow(clock) + leaseMs
+    lease.until = clock.now() + leaseMs
   }
 
   open<Name extends log.LogName>(
@@ -287,7 +288,7 @@ export class EmbeddedLog implements log.TurnLog {
   /** The ids of a thread's turns in order. Yields an error for a damaged id. */
   *turnPlaces(threadId: string): Generator<TurnPlace | TurnstreamError> {
     this.#store.checkOpen()
-    yield* this.#turns.readablePlaces(threadId)
+    for (const place of this.#turns.places(threadId)) yield place.damage ?? place
   }
 
   async countThreads(): Promise<number> {
@@ -297,10 +298,24 @@ export class EmbeddedLog implements log.TurnLog {
 
   async deleteTurn(turnId: string): Promise<boolean> {
     this.#store.checkOpen()
+    if (this.#isDamaged(turnId)) {
+      await removeDamaged(this.#store, this.#turns.keys, turnId)
+      return true
+    }
     const turn = this.#decided(turnId)
     if (turn === undefined) return false
     await this.#remove(turn)
     return true
+  }
+
+  #isDamaged(turnId: string): boolean {
+    try {
+      this.#turns.find(turnId)
+      return false
+    } catch (error) {
+      if (!hasCode(error, 'STORE_CORRUPT')) throw error
+      return true
+    }
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
@@ -312,7 +327,13 @@ export class EmbeddedLog implements log.TurnLog {
     while (this.#threads.creationOf(threadId) === creation) {
       const turns = this.#turnsOf(threadId, TURNS_PER_COMMIT + 1)
       const isLast = turns.length <= TURNS_PER_COMMIT
-      const removed = turns.slice(0, TURNS_PER_COMMIT).map((turn) => this.#remove(turn))
+      const removed = turns
+        .slice(0, TURNS_PER_COMMIT)
+        .map((turn) =>
+          typeof turn === 'string'
+            ? removeDamaged(this.#store, this.#turns.keys, turn)
+            : this.#remove(turn),
+        )
       await Promise.all(isLast ? [...removed, this.#threads.remove(threadId)] : removed)
     }
     return true
@@ -322,14 +343,16 @@ export class EmbeddedLog implements log.TurnLog {
     return removeTurn(this.#store, turn, new TurnstreamError('TURN_DELETED', turn.facts.turnId))
   }
 
-  /** Some turns of a thread as decided, including expired ones not swept yet. */
-  #turnsOf(threadId: string, limit: number): EmbeddedTurn[] {
+  /** Some turns of a thread as decided, including expired ones not swept yet; the ids of damaged ones. */
+  #turnsOf(threadId: string, limit: number): (EmbeddedTurn | string)[] {
     const open = this.#turns.openTurn(threadId)
-    const turns = open === undefined ? [] : [open]
-    for (const turnId of this.#turns.ids(threadId)) {
+    const turns: (EmbeddedTurn | string)[] = open === undefined ? [] : [open]
+    for (const { turnId, damage } of this.#turns.places(threadId)) {
       if (turns.length === limit) break
-      const turn = this.#turns.find(turnId)
-      if (turn !== undefined && turn.facts.turnId !== open?.facts.turnId) turns.push(turn)
+      // A damaged place is removed with the thread.
+      if (damage !== undefined || turnId === open?.facts.turnId) continue
+      const turn = this.#isDamaged(turnId) ? turnId : this.#turns.find(turnId)
+      if (typeof turn === 'string' || turn?.facts.threadId === threadId) turns.push(turn)
     }
     return turns
   }

@@ -3,13 +3,13 @@ import { type Clock, steadyTime, systemClock } from '../../async/clock.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { Orphan } from '../turn-log.ts'
 import { migrate } from './compact.ts'
-import { DATA_FILE, removeCopy, storeError } from './data-file.ts'
+import { checkTablePages, DATA_FILE, removeCopy, storeError } from './data-file.ts'
 import { checkWritable, lockDirectory, makeDirectory, StoreFiles } from './directory.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
-import { Environment, type Write } from './environment.ts'
+import { Environment, type Tables, type Write } from './environment.ts'
 import { GroupCommit, JournalEntry } from './group-commit.ts'
 import type { EmbeddedLogOptions } from './open.ts'
-import { Sweeper } from './removal.ts'
+import { readTurn, Sweeper } from './removal.ts'
 import { DAMAGED, parseKey } from './stored-turn.ts'
 import { TenantTurns } from './tenant-turns.ts'
 import { Chunks } from './turn-events.ts'
@@ -21,6 +21,22 @@ const COMMIT_INTERVAL_MS = 30
 
 /** How often an idle store checks that its files exist. */
 const FILES_CHECK_MS = 1000
+
+/**
+ * Tables whose pages are verified when a store is opened: what they lost would be missing from lists, or unknown. The
+ * others are larger, and what they lost is detected when an ended turn is read.
+ */
+const LISTS = new Set([
+  'store',
+  'turns',
+  'runs',
+  'threads',
+  'threadTurns',
+  'recency',
+  'open',
+  'ended',
+  'journal',
+])
 
 const DAMAGED_RANGE = { start: [DAMAGED, ''], end: [DAMAGED, '\uffff'] }
 
@@ -58,13 +74,17 @@ export class EmbeddedStore {
     this.commits = new GroupCommit(env, this.#files, commitIntervalMs)
     this.#sweeper = new Sweeper(this, sweepMs)
     this.#unlock = unlock
-    this.#nextNumber = Number(env.tables.store.get('nextNumber') ?? 1)
-    for (const { key } of env.tables.store.getRange(DAMAGED_RANGE)) {
+    this.#nextNumber = nextNumber(env.tables)
+    for (const key of env.tables.store.getKeys(DAMAGED_RANGE)) {
       if (Array.isArray(key)) this.damaged.add(String(key[1]))
     }
   }
 
-  static async open(options: EmbeddedLogOptions): Promise<EmbeddedStore> {
+  /** With `onDamage`, damaged pages of lists and missing open turns are reported instead of refused. */
+  static async open(
+    options: EmbeddedLogOptions,
+    onDamage?: (error: TurnstreamError) => void,
+  ): Promise<EmbeddedStore> {
     const { directory, sync = 'commit' } = options
     if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
     await makeDirectory(directory)
@@ -72,10 +92,15 @@ export class EmbeddedStore {
     const unlock = await lockDirectory(directory)
     try {
       await removeCopy(directory)
+      const file = join(directory, DATA_FILE)
+      await checkTablePages(file, (table) => LISTS.has(table)).catch((error) => {
+        if (onDamage === undefined || !hasCode(error, 'STORE_CORRUPT')) throw error
+        onDamage(error)
+      })
       await migrate(directory)
-      const env = await Environment.open(join(directory, DATA_FILE), sync)
+      const env = await Environment.open(file, sync)
       const store = new EmbeddedStore(env, options, unlock)
-      await store.#recover()
+      await store.#recover(onDamage)
       store.#sweeper.start()
       return store
     } catch (error) {
@@ -150,13 +175,13 @@ export class EmbeddedStore {
    * journal starts empty. Ended turns are not read. A turn with damaged parts becomes STORE_CORRUPT; others are
    * unaffected.
    */
-  async #recover(): Promise<void> {
+  async #recover(onDamage?: (error: TurnstreamError) => void): Promise<void> {
     const turns = new Map<number, EmbeddedTurn>()
     const damaged = new Set<EmbeddedTurn>()
-    for (const { key, value } of this.env.tables.open.getRange({})) {
-      const turn = this.#findOpen(value)
+    for (const number of this.env.tables.open.getKeys({})) {
+      const turn = this.#findOpen(Number(number), onDamage)
       if (turn === undefined) continue
-      turns.set(Number(key), turn)
+      turns.set(Number(number), turn)
       if (!isIntact(() => turn.restore())) damaged.add(turn)
     }
     const isRead = isIntact(() => {
@@ -176,7 +201,10 @@ export class EmbeddedStore {
   }
 
   /** Undefined if the turn's record is damaged: its readers get the error. */
-  #findOpen(key: string): EmbeddedTurn | undefined {
+  #findOpen(number: number, onDamage?: (error: TurnstreamError) => void): EmbeddedTurn | undefined {
+    const { tables } = this.env
+    const key = unlessDamaged(() => tables.open.getListed(number)) ?? keyWithNumber(tables, number)
+    if (key === undefined) return undefined
     try {
       const turn = this.findTurn(key)
       if (turn !== undefined) return turn
@@ -184,7 +212,10 @@ export class EmbeddedStore {
       if (!hasCode(error, 'STORE_CORRUPT')) throw error
       return undefined
     }
-    throw new TurnstreamError('STORE_CORRUPT', `turn ${parseKey(key).id} is missing`)
+    const missing = new TurnstreamError('STORE_CORRUPT', `turn ${parseKey(key).id} is missing`)
+    if (onDamage === undefined) throw missing
+    onDamage(missing)
+    return undefined
   }
 
   async #emptyJournal(
@@ -213,12 +244,43 @@ function closedError(): TurnstreamError {
   return new TurnstreamError('STORE_CLOSED', 'the log was closed')
 }
 
+/** The number of the next turn. If its record is damaged, one after all that are in use. */
+function nextNumber(tables: Tables): number {
+  const stored = unlessDamaged(() => tables.store.get('nextNumber') ?? '1')
+  if (stored !== undefined) return Number(stored)
+  let last = 0
+  for (const key of tables.turns.getKeys({})) {
+    last = Math.max(last, readTurn(tables, String(key))?.number ?? 0)
+  }
+  // Of turns whose records are damaged, too.
+  for (const table of [tables.chunks, tables.processed, tables.responses, tables.open]) {
+    const [key] = table.getKeys({ reverse: true, limit: 1 })
+    last = Math.max(last, Number(Array.isArray(key) ? key[0] : (key ?? 0)))
+  }
+  return last + 1
+}
+
+/** The key of the turn with a number, by reading all turns. */
+function keyWithNumber(tables: Tables, number: number): string | undefined {
+  for (const key of tables.turns.getKeys({})) {
+    if (readTurn(tables, String(key))?.number === number) return String(key)
+  }
+  return undefined
+}
+
 function isIntact(read: () => void): boolean {
-  try {
+  const isRead = unlessDamaged(() => {
     read()
     return true
+  })
+  return isRead ?? false
+}
+
+function unlessDamaged<T>(read: () => T): T | undefined {
+  try {
+    return read()
   } catch (error) {
     if (!hasCode(error, 'STORE_CORRUPT')) throw error
-    return false
+    return undefined
   }
 }

@@ -1,6 +1,7 @@
+import type { Key } from 'lmdb'
 import type { Clock } from '../../async/clock.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import {
   formatThreadPlace,
@@ -17,6 +18,9 @@ import type { TenantKeys } from './stored-turn.ts'
 
 /** Threads are counted in steps of this many, about a millisecond each. */
 const COUNT_STEP = 1000
+
+/** The creation id of a thread whose record is unreadable. */
+const UNREADABLE = 'unreadable'
 
 interface StoredThread {
   readonly record: ThreadRecord
@@ -53,18 +57,18 @@ export class EmbeddedThreads {
     { threadId, threadTitle: title }: NewTurn,
     now: number,
   ): { ordinal: number; write: (writes: Write[]) => void } {
-    const before = this.#found(threadId)
-    const { record } = this.#live(before) ?? { record: newThread(threadId, now, title) }
+    const before = this.#replaceable(threadId)
+    const { record } = this.#live(before.thread) ?? { record: newThread(threadId, now, title) }
     // An expired thread may have turns not swept yet: they keep their ordinals.
-    const after = { record: { ...record, updatedAt: now }, made: (before?.made ?? 0) + 1 }
-    return { ordinal: after.made, write: this.#replace(before, after) }
+    const after = { record: { ...record, updatedAt: now }, made: before.made + 1 }
+    return { ordinal: after.made, write: this.#replace(before.thread, after) }
   }
 
   async put(thread: NewThread, replaces?: Replaced): Promise<ThreadRecord> {
     const { threadId } = thread
     const now = this.#store.clock.now()
-    const before = this.#found(threadId)
-    const live = this.#live(before)?.record
+    const before = this.#replaceable(threadId)
+    const live = this.#live(before.thread)?.record
     if (!mayReplace(live, replaces)) {
       // Reading the thread again returns the change that was first.
       await this.#commits.store(undefined)
@@ -72,9 +76,29 @@ export class EmbeddedThreads {
     }
     const { creation, version, createdAt } = live ?? newThread(threadId, now)
     const record = { ...thread, creation, version: version + 1, createdAt, updatedAt: now }
-    const write = this.#replace(before, { record, made: before?.made ?? 0 })
+    const write = this.#replace(before.thread, { record, made: before.made })
     await this.#commits.store(undefined, { write })
     return record
+  }
+
+  /** A new record may replace a damaged one, of whose turns only the places are known. */
+  #replaceable(threadId: string): { readonly thread?: StoredThread; readonly made: number } {
+    const thread = unlessDamaged(() => this.#found(threadId), UNREADABLE)
+    if (thread !== UNREADABLE) return thread ? { thread, made: thread.made } : { made: 0 }
+    return { made: this.#newestPlace(this.#keys.of(threadId)) }
+  }
+
+  /** The ordinal of the newest turn of a thread; 0 if there is none. */
+  #newestPlace(key: string): number {
+    const range = { start: [key, Infinity], end: [key, 0], reverse: true, limit: 1 }
+    const [newest] = this.#env.tables.threadTurns.getKeys(range)
+    return Array.isArray(newest) ? Number(newest[1]) : 0
+  }
+
+  /** A thread goes with its turns: one that has some, but no record, lost it. */
+  #checkLost(threadId: string, text: string | undefined): void {
+    if (text !== undefined || this.#newestPlace(this.#keys.of(threadId)) === 0) return
+    throw new TurnstreamError('STORE_CORRUPT', `the record of thread ${threadId} is missing`)
   }
 
   #replace(before: StoredThread | undefined, after: StoredThread): (writes: Write[]) => void {
@@ -90,13 +114,14 @@ export class EmbeddedThreads {
   }
 
   get(threadId: string): ThreadRecord | undefined {
-    const stored = parseThread(this.#env.tables.threads.get(this.#keys.of(threadId)))
-    return this.#live(stored)?.record
+    const text = this.#env.tables.threads.get(this.#keys.of(threadId))
+    this.#checkLost(threadId, text)
+    return this.#live(parseThread(text))?.record
   }
 
   /** The creation id of the thread, as decided; undefined if there is none. */
   creationOf(threadId: string): string | undefined {
-    return this.#decided(threadId)?.record.creation
+    return unlessDamaged(() => this.#decided(threadId)?.record.creation, UNREADABLE)
   }
 
   list(options: PageOptions): Page<ThreadRecord> {
@@ -105,11 +130,24 @@ export class EmbeddedThreads {
     const found: ThreadRecord[] = []
     const range = { ...this.#keys.newestFirst(from), snapshot: false }
     for (const key of this.#env.tables.recency.getKeys(range)) {
-      const record = Array.isArray(key) ? this.get(String(key.at(-1))) : undefined
+      const record = Array.isArray(key) ? this.#listed(key) : undefined
       if (record !== undefined) found.push(record)
       if (found.length > limit) break
     }
     return pageOf(found, limit, formatThreadPlace)
+  }
+
+  #listed(key: Key & readonly unknown[]): ThreadRecord | undefined {
+    const threadId = String(key.at(-1))
+    const updatedAt = Number(key.at(-2))
+    const times = { createdAt: updatedAt, updatedAt }
+    const damaged = { threadId, creation: UNREADABLE, version: 0, ...times, damaged: true } as const
+    const record = unlessDamaged(() => {
+      this.#env.tables.recency.getListed(key)
+      return this.get(threadId)
+    }, damaged)
+    // What replaced a damaged record could not know its place, which the sweeper removes later.
+    return record?.updatedAt === updatedAt ? record : undefined
   }
 
   /** Includes recently expired threads. */
@@ -166,14 +204,16 @@ export class EmbeddedThreads {
   }
 
   async remove(threadId: string): Promise<boolean> {
-    const before = this.#decided(threadId)
+    const before = unlessDamaged(() => this.#decided(threadId), UNREADABLE)
     if (before === undefined) return false
     const { threads, recency } = this.#env.tables
     this.#commits.stage(threads, this.#keys.of(threadId), undefined)
-    const key = this.#keys.recency(before.record)
     await this.#commits.store(undefined, {
       write: (writes) => {
-        writes.push({ table: recency, key })
+        // Otherwise unknown. The sweeper removes it, and lists skip it.
+        if (before !== UNREADABLE) {
+          writes.push({ table: recency, key: this.#keys.recency(before.record) })
+        }
         this.#removePlaces(writes, this.#keys.of(threadId))
       },
     })
@@ -186,7 +226,11 @@ export class EmbeddedThreads {
 
   /** As decided, including expired ones not swept yet. */
   #found(threadId: string): StoredThread | undefined {
-    return parseThread(this.#commits.get(this.#env.tables.threads, this.#keys.of(threadId)))
+    const { threads } = this.#env.tables
+    const key = this.#keys.of(threadId)
+    const text = this.#commits.get(threads, key)
+    if (!this.#commits.isStaged(threads, key)) this.#checkLost(threadId, text)
+    return parseThread(text)
   }
 
   /** Undefined if the thread has expired. */
@@ -196,6 +240,15 @@ export class EmbeddedThreads {
     const { clock, retentionMs } = this.#store
     if (clock.now() - updatedAt < retentionMs || this.#hasTurns(threadId)) return thread
     return undefined
+  }
+}
+
+function unlessDamaged<T, Other>(read: () => T, other: Other): T | Other {
+  try {
+    return read()
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    return other
   }
 }
 

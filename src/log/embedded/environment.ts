@@ -234,21 +234,34 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     }
   }
 
+  /** The value of a key that a range contains. STORE_CORRUPT if the key does not lead to it. */
+  getListed(key: Key): Value {
+    const value = this.get(key)
+    if (value !== undefined) return value
+    const detail = `record ${JSON.stringify(key)} of table ${this.name} is not in its place`
+    throw new TurnstreamError('STORE_CORRUPT', detail)
+  }
+
   *getRange(options: RangeOptions): Generator<{ readonly key: Key; readonly value: Value }> {
-    try {
-      for (const { key, value } of this.#db.getRange(options)) {
-        yield { key, value: this.#read(key, value) }
-      }
-    } catch (error) {
-      throw this.#unreadable(error)
+    for (const { key, value } of this.#iterate(this.#db.getRange(options))) {
+      yield { key, value: this.#read(key, value) }
     }
   }
 
-  *getKeys(options: RangeOptions): Generator<Key> {
+  getKeys(options: RangeOptions): Generator<Key> {
+    return this.#iterate(this.#db.getKeys(options))
+  }
+
+  *#iterate<T>(range: Iterable<T>): Generator<T> {
+    const iterator = range[Symbol.iterator]()
     try {
-      yield* this.#db.getKeys(options)
+      for (let next = iterator.next(); !next.done; next = iterator.next()) yield next.value
     } catch (error) {
+      // Otherwise it would keep the transaction.
+      iterator.return?.()
       throw this.#unreadable(error)
+    } finally {
+      iterator.return?.()
     }
   }
 
@@ -277,9 +290,10 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     throw new TurnstreamError('STORE_CORRUPT', detail)
   }
 
-  /** LMDB detects some damage itself and fails to read a page. */
+  /** LMDB detects some damage itself and fails to read a page. Then every read of its transaction fails: it is ended. */
   #unreadable(error: unknown): TurnstreamError {
     if (error instanceof TurnstreamError) return error
+    this.#db.resetReadTxn()
     return new TurnstreamError('STORE_CORRUPT', `table ${this.name} is unreadable`, {
       cause: error,
     })

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Key } from 'lmdb'
 import { TurnstreamError, withoutSummary } from '../../protocol/errors.ts'
 import { decodeChunk } from '../../protocol/event-codec.ts'
-import { checkDataFile, DATA_FILE, statFile, storeError } from './data-file.ts'
+import { checkDataFile, checkTablePages, DATA_FILE, statFile, storeError } from './data-file.ts'
 import { lockDirectory, lockPath, STORE_FILES } from './directory.ts'
 import {
   type ByteTable,
@@ -50,6 +50,7 @@ export async function inspectEmbeddedLog(
     }
     const unlock = await lockDirectory(directory)
     try {
+      await checkTablePages(file)
       const verification = await readAll(file, onProgress)
       return { bytes, ...(verification && { verification }) }
     } finally {
@@ -155,7 +156,7 @@ function messageOf(error: unknown): string {
 function readRecord(table: Table | ByteTable, key: Key): void {
   // No checksum: every version must be able to read it.
   if (table.name === 'store' && key === 'format') return
-  table.get(key)
+  table.getListed(key)
 }
 
 function readTurn(tables: Tables, key: Key): void {

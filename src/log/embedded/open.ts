@@ -1,5 +1,6 @@
 // Separate from the classes, whose types need LMDB's: the published types include only these.
 import type { Clock } from '../../async/clock.ts'
+import type { TurnstreamError } from '../../protocol/errors.ts'
 import type { TurnLog } from '../turn-log.ts'
 import { EmbeddedLog } from './embedded-log.ts'
 import { EmbeddedStore } from './embedded-store.ts'
@@ -33,4 +34,12 @@ export interface EmbeddedLogOptions {
  */
 export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<TurnLog> {
   return new EmbeddedLog(await EmbeddedStore.open(options))
+}
+
+/** Opens a store also when its lists are damaged, to save what is left. LMDB may crash while it is read. */
+export async function openDamagedLog(
+  options: EmbeddedLogOptions,
+  onDamage: (error: TurnstreamError) => void,
+): Promise<TurnLog> {
+  return new EmbeddedLog(await EmbeddedStore.open(options, onDamage))
 }

@@ -1,5 +1,5 @@
 import type { Key } from 'lmdb'
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import type { ThreadPlace } from '../paging.ts'
 import { CHUNK_RECORDS } from '../records.ts'
@@ -8,7 +8,15 @@ import { sweepNotes } from './embedded-notes.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Table, Tables, Write } from './environment.ts'
-import { type ExpiryKey, expiryKey, type StoredTurn } from './stored-turn.ts'
+import { placesOf } from './lost-places.ts'
+import {
+  DAMAGED,
+  type ExpiryKey,
+  expiryKey,
+  parseTurn,
+  type StoredTurn,
+  type TenantKeys,
+} from './stored-turn.ts'
 
 /** Maximum turns, and approximate maximum log keys, swept in one commit. */
 const TURNS_PER_STEP = 16
@@ -57,6 +65,73 @@ export async function removeTurn(
       turn.removal = undefined
       if (turn.committed !== undefined) turns.restore(turn)
     },
+  })
+}
+
+/** Removes a turn that cannot be read. Its logs stay if its record does not tell their keys. */
+export async function removeDamaged(
+  store: EmbeddedStore,
+  keys: TenantKeys,
+  turnId: string,
+): Promise<void> {
+  const { commits, damaged } = store
+  const { tables } = store.env
+  const key = keys.of(turnId)
+  const turn = readTurn(tables, key)
+  const places = turn === undefined ? await placesOf(tables, key) : []
+  // Another caller may have been first, and the id be used again.
+  if (turn === undefined && !isUnreadable(store, key)) return
+  commits.stage(tables.turns, key, undefined)
+  if (turn !== undefined && turn.runId !== turnId) {
+    commits.stage(tables.runs, keys.of(turn.runId), undefined)
+  }
+  await commits.store(undefined, {
+    write: (writes) => {
+      writes.push({ table: tables.store, key: [DAMAGED, key] })
+      if (turn === undefined) {
+        // A store does not open with an open turn that is missing.
+        for (const number of openNumbers(tables, key)) {
+          writes.push({ table: tables.open, key: number })
+        }
+        for (const place of places) writes.push({ table: tables.threadTurns, key: place })
+        return
+      }
+      removeLogs(writes, tables, turn)
+      writes.push({ table: tables.open, key: turn.number })
+      writes.push({ table: tables.threadTurns, key: [keys.of(turn.threadId), turn.ordinal] })
+    },
+    committed: () => damaged.delete(key),
+  })
+}
+
+function isUnreadable({ commits, env }: EmbeddedStore, key: string): boolean {
+  try {
+    commits.get(env.tables.turns, key)
+    return false
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    return true
+  }
+}
+
+/** Undefined if it is damaged, or missing. */
+export function readTurn(tables: Tables, key: string): StoredTurn | undefined {
+  try {
+    return parseTurn(tables.turns.get(key) ?? '')
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    return undefined
+  }
+}
+
+function openNumbers({ open }: Tables, turnKey: string): Key[] {
+  return [...open.getKeys({})].filter((number) => {
+    try {
+      return open.get(number) === turnKey
+    } catch (error) {
+      if (!hasCode(error, 'STORE_CORRUPT')) throw error
+      return false
+    }
   })
 }
 
@@ -160,18 +235,30 @@ export class Sweeper {
       turn,
     } = due
     if (turn === undefined) return this.#clearUnreadable(due)
+    if (!isEntryOf(due.entry, turn.decided)) return this.#forget(due.entry)
     const reason = new TurnstreamError('TURN_EXPIRED', turn.facts.turnId)
     return kind === 'record' ? removeTurn(this.#store, turn, reason) : this.#expire(turn, reason)
+  }
+
+  /** The entry of a damaged turn that was deleted, and its id used again. */
+  #forget(entry: ExpiryKey): Promise<void> {
+    const { commits, env } = this.#store
+    const write = (writes: Write[]) => writes.push({ table: env.tables.ended, key: entry })
+    return commits.store(undefined, { write })
   }
 
   /** Removes an unreadable record when it would have expired. Its logs stay: their keys are unknown. */
   async #clearUnreadable({ entry }: Due): Promise<void> {
     const { commits, env } = this.#store
     const [kind, time, key] = entry
+    const places = kind === 'record' ? await placesOf(env.tables, key) : []
+    // Its id may have been used again meanwhile.
+    if (this.#find(key) !== undefined) return this.#forget(entry)
     if (kind === 'record') commits.stage(env.tables.turns, key, undefined)
     await commits.store(undefined, {
       write: (writes) => {
         writes.push({ table: env.tables.ended, key: entry })
+        for (const place of places) writes.push({ table: env.tables.threadTurns, key: place })
         if (kind !== 'record')
           writes.push({ table: env.tables.ended, key: ['record', time, key], value: '' })
       },
@@ -232,6 +319,12 @@ export class Sweeper {
     if (last === undefined) this.#at = undefined
     return due
   }
+}
+
+function isEntryOf([kind, time, key]: ExpiryKey, turn: StoredTurn): boolean {
+  if (kind === 'record') return time === turn.endedAt
+  const [ownKind, ownTime] = expiryKey(turn, key)
+  return kind === ownKind && time === ownTime
 }
 
 /** Approximate number of log keys of a turn. */

@@ -1,13 +1,14 @@
+import type { Key } from 'lmdb'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
-import { turnRecord } from '../records.ts'
+import { damagedTurn, turnRecord } from '../records.ts'
 import { hasRunOut, isSealed, RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 import type { ListedTurn, Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
 import { EmbeddedNotes } from './embedded-notes.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
-import type { Write } from './environment.ts'
+import type { Table, Write } from './environment.ts'
 import {
   formatPlace,
   parsePlace,
@@ -16,6 +17,15 @@ import {
   TenantKeys,
   type TurnPlace,
 } from './stored-turn.ts'
+
+/** How many places of a thread are read at once. */
+const PLACES_AT_ONCE = 64
+
+/** A place with its position. `damage` is set if it cannot be read; then the turn id is a substitute. */
+interface PlaceInThread extends TurnPlace {
+  readonly ordinal: number
+  readonly damage?: TurnstreamError
+}
 
 /**
  * The turns, threads and notes of a tenant. Open turns and those with readers are in memory, once each and by id: building a
@@ -127,7 +137,11 @@ export class TenantTurns {
   getResponse(turnId: string): string | undefined {
     const turn = this.#stored(turnId)
     if (turn === undefined || this.remains(turn) !== 'all') return undefined
-    return this.#store.env.tables.responses.get(turn.number)
+    const response = this.#store.env.tables.responses.get(turn.number)
+    if (response === undefined && turn.responseBytes !== undefined) {
+      throw new TurnstreamError('STORE_CORRUPT', `the Response of turn ${turnId} is missing`)
+    }
+    return response
   }
 
   /** A run has its own entry only if its id differs from its turn's. */
@@ -141,19 +155,29 @@ export class TenantTurns {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
     const found: ListedTurn[] = []
-    for (const place of this.#places(threadId, options.first === 'newest', from)) {
-      const { turnId, replacedBy } = place
+    for (const place of this.places(threadId, options.first === 'newest', from)) {
+      const { replacedBy } = place
       if (replacedBy !== undefined && options.replaced !== true) continue
-      const record = this.getRecord(turnId)
+      const record = this.#listed(threadId, place)
       if (record !== undefined) found.push({ ...record, ...(replacedBy && { replacedBy }) })
       if (found.length > limit) break
     }
     return pageOf(found, limit, ({ ordinal }) => String(ordinal))
   }
 
-  /** The ids of a thread's turns, including expired and replaced ones. */
-  *ids(threadId: string): Generator<string> {
-    for (const { turnId } of this.#places(threadId)) yield turnId
+  #listed(threadId: string, { turnId, ordinal, damage }: PlaceInThread): ListedTurn | undefined {
+    if (damage !== undefined) return damagedTurn({ turnId, threadId, ordinal })
+    try {
+      // Places are removed with their turns: the key of the record was damaged.
+      if (this.#stored(turnId) === undefined) return damagedTurn({ turnId, threadId, ordinal })
+      const record = this.getRecord(turnId)
+      // A damaged turn was deleted, and its id used again.
+      const isElsewhere = record?.ordinal !== ordinal || record.threadId !== threadId
+      return isElsewhere ? undefined : record
+    } catch (error) {
+      if (!hasCode(error, 'STORE_CORRUPT')) throw error
+      return damagedTurn({ turnId, threadId, ordinal })
+    }
   }
 
   placeOf({ threadId, ordinal }: Pick<TurnRecord, 'threadId' | 'ordinal'>): TurnPlace | undefined {
@@ -176,38 +200,36 @@ export class TenantTurns {
     }
   }
 
-  *#places(threadId: string, isReverse = false, from?: number): Generator<TurnPlace> {
+  /** The turns of a thread, including expired and replaced ones, after an ordinal if given. */
+  *places(threadId: string, isReverse = false, from?: number): Generator<PlaceInThread> {
     const key = this.keys.of(threadId)
-    const oldest = [key, 0]
-    const newest = [key, Infinity]
+    const table = this.#store.env.tables.threadTurns
+    const oldest: Key = [key, 0]
+    const newest: Key = [key, Infinity]
     const end = isReverse ? oldest : newest
-    const start = from === undefined ? (isReverse ? newest : oldest) : [key, from]
-    const range = { start, end, reverse: isReverse, exclusiveStart: true }
-    for (const { value } of this.#store.env.tables.threadTurns.getRange(range)) {
-      yield parsePlace(value)
-    }
-  }
-
-  /** The same, with an error in place of a damaged id. */
-  *readablePlaces(threadId: string): Generator<TurnPlace | TurnstreamError> {
-    const key = this.keys.of(threadId)
-    const { threadTurns } = this.#store.env.tables
-    // All at once: an LMDB cursor must not stay open while turns are read.
-    const places = [...threadTurns.getKeys({ start: [key, 0], end: [key, Infinity] })]
-    for (const place of places) {
-      try {
-        yield parsePlace(threadTurns.get(place) ?? '')
-      } catch (error) {
-        if (!hasCode(error, 'STORE_CORRUPT')) throw error
-        yield error
+    let start: Key = from === undefined ? (isReverse ? newest : oldest) : [key, from]
+    for (;;) {
+      const range = { start, end, reverse: isReverse, exclusiveStart: true, limit: PLACES_AT_ONCE }
+      // An LMDB cursor must not stay open while turns are read.
+      const found: Key[] = [...table.getKeys(range)]
+      for (const place of found) {
+        const ordinal = Array.isArray(place) ? Number(place[1]) : Number.NaN
+        const text = readPlace(table, place)
+        if (text instanceof TurnstreamError) {
+          yield { turnId: `unreadable-${ordinal}`, ordinal, damage: text }
+        } else yield { ...parsePlace(text), ordinal }
       }
+      const last = found.at(-1)
+      if (last === undefined || found.length < PLACES_AT_ONCE) return
+      start = last
     }
   }
 
   /** Whether a thread has turns left, as decided. */
   hasTurns(threadId: string): boolean {
     if (this.openTurn(threadId) !== undefined) return true
-    for (const turnId of this.ids(threadId)) {
+    for (const { turnId, damage } of this.places(threadId)) {
+      if (damage !== undefined) return true
       try {
         if (this.getRecord(turnId) !== undefined) return true
       } catch {
@@ -230,5 +252,14 @@ export class TenantTurns {
     const age = clock.now() - endedAt
     if (age >= retentionMs * RECORDS_OUTLIVE_LOGS) return 'nothing'
     return expired || age >= retentionMs || steadyNow() >= contentUntil ? 'record' : 'all'
+  }
+}
+
+function readPlace(table: Table, key: Key): string | TurnstreamError {
+  try {
+    return table.getListed(key)
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    return error
   }
 }

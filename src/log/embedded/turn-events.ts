@@ -7,12 +7,23 @@ import { CHUNK_RECORDS, checkLength, StoredEvent } from '../records.ts'
 import type { ByteTable, Write } from './environment.ts'
 import type { JournalEntry, JournalLines } from './group-commit.ts'
 
+/** A line of this length, such as a request with images, ends its chunk: the chunk is written again when it grows. */
+const LONG_LINE_CHARS = 4 * 1024 * 1024
+
 /** Up to 256 lines of one epoch; the first `stored` are stored as a chunk. */
 interface Chunk {
   readonly epoch: number
   readonly first: number
   readonly lines: string[]
   stored: number
+}
+
+function isComplete({ lines }: Chunk): boolean {
+  return lines.length === CHUNK_RECORDS || endsWithLongLine(lines)
+}
+
+function endsWithLongLine(lines: readonly string[]): boolean {
+  return (lines.at(-1)?.length ?? 0) >= LONG_LINE_CHARS
 }
 
 /** A position in the log: the newest chunk, its lines, and how many were stored. */
@@ -24,8 +35,8 @@ interface Extent {
 
 /**
  * The log `events` of a turn. New lines go to the shared journal and stay in memory until their chunk is complete, then
- * they are stored as one value. A chunk is complete with its 256th line, with the last line of an epoch, and when the
- * log is sealed.
+ * they are stored as one value. A chunk is complete with its 256th line, with a long line, with the last line of an epoch,
+ * and when the log is sealed.
  */
 export class TurnEvents {
   /** The oldest journal entry with a line that no chunk holds yet; set by the journal. */
@@ -82,11 +93,11 @@ export class TurnEvents {
   }
 
   #hasRoom(epoch: number): boolean {
-    return epoch === this.#chunk.epoch && this.#chunk.lines.length < CHUNK_RECORDS
+    return epoch === this.#chunk.epoch && !isComplete(this.#chunk)
   }
 
-  #addLine(epoch: number, line: string): void {
-    if (this.#hasRoom(epoch)) {
+  #addLine(epoch: number, line: string, hasRoom = this.#hasRoom(epoch)): void {
+    if (hasRoom) {
       this.#chunk.lines.push(line)
     } else {
       this.#complete.push(this.#chunk)
@@ -101,7 +112,7 @@ export class TurnEvents {
       this.#complete = []
     }
     const { first, lines } = this.#chunk
-    if (storeAll || lines.length === CHUNK_RECORDS) this.#store(this.#chunk, writes)
+    if (storeAll || isComplete(this.#chunk)) this.#store(this.#chunk, writes)
     const { stored } = this.#chunk
     this.#writing = { chunk: this.#chunk, lines: lines.length, stored }
     const from = this.#chunk === this.#committed.chunk ? this.#committed.lines : 0
@@ -208,7 +219,11 @@ export class TurnEvents {
       const seq = first + index
       if (seq > this.#end)
         throw new TurnstreamError('STORE_CORRUPT', `event ${this.#end} is missing`)
-      if (seq === this.#end) this.#addLine(epochOf(epochs, seq), line)
+      if (seq < this.#end) continue
+      const epoch = epochOf(epochs, seq)
+      // In older versions, long lines did not end a chunk. What follows may use the templates before them.
+      const chunk = this.#chunk
+      this.#addLine(epoch, line, epoch === chunk.epoch && chunk.lines.length < CHUNK_RECORDS)
     }
     // A chunk with a successor was stored before the successor's first line.
     this.#complete = []
@@ -299,9 +314,16 @@ export class Chunks {
 // A chunk has about 3 kB: the window and memory level for large texts would double the time.
 const DEFLATE = { level: 3, windowBits: 12, memLevel: 5 }
 
-/** Compresses lines to about half their size, so that more fit into an LMDB page. */
+/**
+ * Compresses lines to about half their size, so that more fit into an LMDB page. Long lines are only wrapped: compressing
+ * a megabyte holds the event loop for 10 ms, and they are mostly images.
+ */
 function packLines(lines: readonly string[]): Uint8Array {
-  return deflateRawSync(lines.join('\n'), DEFLATE)
+  const text = lines.join('\n')
+  if (!endsWithLongLine(lines)) return deflateRawSync(text, DEFLATE)
+  const bytes = Buffer.from(text)
+  // The output in one piece: zlib would collect and then copy many.
+  return deflateRawSync(bytes, { level: 0, chunkSize: bytes.length + (bytes.length >> 8) + 1024 })
 }
 
 export function unpackLines(bytes: Uint8Array): string[] {

@@ -1,14 +1,16 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
 import { type EpochStart, formatOffset, offsetOf } from '../offsets.ts'
-import { ProcessedView, StoredOutput } from '../records.ts'
+import { newestOutputs, ProcessedView, StoredOutput } from '../records.ts'
 import type { LogState } from '../rules.ts'
 import type { NewOutput, OutputRecord } from '../turn-log.ts'
 import type { Table, Write } from './environment.ts'
 
 interface Snapshot {
   readonly seq: number
-  readonly record: OutputRecord
+  readonly record: StoredOutput
+  /** The seq of the first snapshot with this key, as far as it is known here. */
+  readonly firstSeq: number
 }
 
 /**
@@ -30,8 +32,8 @@ export class TurnProcessed {
   }
 
   /**
-   * Adds the outputs from `from` to before `end` to the commit; `first` is the seq of the first of all. Changes nothing
-   * if it throws: an output without JSON must not fail the commit of all turns.
+   * Adds the newest outputs from `from` to before `end` to the commit; `first` is the seq of the first of all. Changes
+   * nothing if it throws: an output without JSON must not fail the commit of all turns.
    */
   stage(
     epoch: number,
@@ -42,11 +44,9 @@ export class TurnProcessed {
   ): void {
     const { length } = this.#staged
     try {
-      for (let at = from; at < end; at++) {
-        const seq = first + at
-        const output = outputs[at] as NewOutput
-        const record = StoredOutput.of(formatOffset(epoch, seq), output, this.#view.encoder)
-        this.#staged.push({ seq, record })
+      for (const { entry, seq, firstSeq } of newestOutputs(outputs, first, from, end)) {
+        const record = StoredOutput.of(formatOffset(epoch, seq), entry, this.#view.encoder)
+        this.#staged.push({ seq, record, firstSeq })
       }
     } catch (error) {
       this.#staged.length = length
@@ -58,9 +58,13 @@ export class TurnProcessed {
     this.#writing = this.#staged
     if (this.#writing.length === 0) return
     this.#staged = []
-    // Only the last snapshot of a key in a commit is ever read.
+    // More than one writer may have staged a key.
     const newest = new Map<string, Snapshot>()
-    for (const snapshot of this.#writing) newest.set(snapshot.record.key, snapshot)
+    for (const snapshot of this.#writing) {
+      const { key } = snapshot.record
+      const before = newest.get(key)?.firstSeq ?? this.#view.firstSeq(key)
+      newest.set(key, { ...snapshot, firstSeq: before ?? snapshot.firstSeq })
+    }
     let size = this.#places.size
     for (const [key, snapshot] of newest) {
       const place = this.#places.get(key) ?? size++
@@ -73,10 +77,10 @@ export class TurnProcessed {
     this.#writing = []
   }
 
-  #keep({ seq, record }: Snapshot): void {
+  #keep({ seq, record, firstSeq }: Snapshot): void {
     const { key } = record
     if (!this.#places.has(key)) this.#places.set(key, this.#places.size)
-    this.#view.set(key, seq, record)
+    this.#view.set(key, seq, record, firstSeq)
     this.#head = Math.max(this.#head, seq)
   }
 
@@ -96,16 +100,11 @@ export class TurnProcessed {
 
   /** Reads the stored snapshots. STORE_CORRUPT if any are missing; the head of an open log is unknown. */
   restore({ epochs, sealed, head }: LogState): void {
-    let newest: Snapshot | undefined
     const range = { start: [this.#number], end: [this.#number + 1] }
     for (const { key, value } of this.#table.getRange(range)) {
       if (!Array.isArray(key) || key[1] !== this.#places.size) throw missing()
-      const snapshot = parse(value, epochs)
-      this.#keep(snapshot)
-      if (newest === undefined || snapshot.seq > newest.seq) newest = snapshot
+      this.#keep(parse(value, epochs))
     }
-    // They are sorted by key, but the view expects the newest last.
-    if (newest !== undefined) this.#keep(newest)
     if (sealed && this.#head !== head) throw missing()
   }
 }
@@ -114,22 +113,27 @@ function missing(): TurnstreamError {
   return new TurnstreamError('STORE_CORRUPT', 'a stored snapshot is missing')
 }
 
+type Envelope = [number, string, string, number, 0 | 1, number | undefined]
+
 /** One line of JSON with the envelope, then the snapshot's JSON. */
-function format({ seq, record }: Snapshot): string {
+function format({ seq, record, firstSeq }: Snapshot): string {
   const { key, data, eventId, timestamp } = record
-  return `${JSON.stringify([seq, key, eventId, timestamp, 0])}\n${data}`
+  return `${JSON.stringify([seq, key, eventId, timestamp, 0, firstSeq])}\n${data}`
 }
 
-/** Older versions wrote a JSON string of JSON that UTF-8 could not encode, marked with a 1 in the envelope. */
+/**
+ * Older versions did not store the first seq: then it is only known to follow the start of the log. Some wrote a JSON
+ * string of JSON that UTF-8 could not encode, marked with a 1 in the envelope.
+ */
 function parse(text: string, epochs: readonly EpochStart[]): Snapshot {
   const end = text.indexOf('\n')
   const head = parseJsonSafe(text.slice(0, end))
   if (!Array.isArray(head) || typeof head[0] !== 'number' || typeof head[1] !== 'string') {
     throw new TurnstreamError('STORE_CORRUPT', 'a stored snapshot is malformed')
   }
-  const [seq, key, eventId, timestamp, isQuoted] = head as [number, string, string, number, 0 | 1]
+  const [seq, key, eventId, timestamp, isQuoted, firstSeq = 1] = head as Envelope
   const body = text.slice(end + 1)
   const data = isQuoted === 1 ? String(parseJsonSafe(body)) : body
   const record = StoredOutput.read(offsetOf(epochs, seq), { data, key, eventId, timestamp })
-  return { seq, record }
+  return { seq, record, firstSeq }
 }

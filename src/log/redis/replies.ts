@@ -1,4 +1,4 @@
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { EpochStart } from '../offsets.ts'
 import type { HeadState } from '../rules.ts'
 
@@ -67,6 +67,19 @@ export function corrupt(detail: string): TurnstreamError {
   return new TurnstreamError('STORE_CORRUPT', detail)
 }
 
+/** The result, or `other` if what it is read from is damaged. */
+export async function unlessDamaged<T, Other>(
+  result: Promise<T>,
+  other: Other,
+): Promise<T | Other> {
+  try {
+    return await result
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    return other
+  }
+}
+
 /*
  * Server errors begin with a word in capitals; all others are connection errors.
  */
@@ -105,6 +118,7 @@ export function storeError(error: unknown): TurnstreamError {
   const said = withoutQuotes(error instanceof Error ? error.message || error.name : String(error))
   const cause = { cause: error }
   if (word === 'OOM') return new TurnstreamError('STORE_FULL', said, cause)
+  if (word === 'WRONGTYPE') return new TurnstreamError('STORE_CORRUPT', said, cause)
   if (word === undefined || PASSING.has(word) || REFUSED.has(word)) {
     return new TurnstreamError('STORE_UNAVAILABLE', said, cause)
   }

@@ -274,24 +274,23 @@ function linesOf({ fields }: Entry): string[] {
 /** Log B: the newest record of every key. */
 class ProcessedReader extends SharedReader<OutputRecord, TurnKeys> {
   readonly #processed = new ProcessedView()
-  readonly #known = new Set<string>()
 
   protected override async load(): Promise<void> {
     const { view } = this
     const after = view === undefined ? START : offsetOf(view.epochs, view.head)
     let reading = await this.#fetch(after, view === undefined)
-    const isNew = ({ record }: NumberedRecord) => !this.#known.has(record.key)
-    // Only the items have the order in which several new keys appeared.
-    if (reading.first === undefined && reading.records.filter(isNew).length > 1) {
+    const isNew = ({ record }: NumberedRecord) => this.#processed.firstSeq(record.key) === undefined
+    // Only the items tell where a new key first appeared, unless its record directly follows what is known.
+    const isUnplaced = (each: NumberedRecord) => isNew(each) && each.seq !== (view?.head ?? 0) + 1
+    if (reading.first === undefined && reading.records.some(isUnplaced)) {
       reading = await this.#fetch(after, true)
     }
     const { records, first, state, epochs } = reading
-    const place = ({ record }: NumberedRecord) => first?.get(record.key) ?? 0
+    const place = ({ seq, record }: NumberedRecord) => first?.get(record.key) ?? seq
     const added = records.filter(isNew).toSorted((a, b) => place(a) - place(b))
     // New keys get their positions first, then values are set in write order.
-    for (const { seq, record } of [...added, ...records]) {
-      this.#known.add(record.key)
-      this.#processed.set(record.key, seq, record)
+    for (const each of [...added, ...records]) {
+      this.#processed.set(each.record.key, each.seq, each.record, place(each))
     }
     this.update({ head: state.head, sealed: state.sealed, epochs })
   }
@@ -334,7 +333,7 @@ export async function readEntries(
 
 interface NumberedRecord {
   readonly seq: number
-  readonly record: OutputRecord
+  readonly record: StoredOutput
 }
 
 /** The records, and each key's first appearance if items were read. */

@@ -1,12 +1,12 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { formatThreadPlace, pageLimit, pageOf, parseOrdinal, parseThreadPlace } from '../paging.ts'
-import { checkId } from '../records.ts'
+import { checkId, damagedTurn } from '../records.ts'
 import { checkReplaceable } from '../rules.ts'
 import type * as log from '../turn-log.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys, Retention } from './keys.ts'
-import { list, text, texts } from './replies.ts'
+import { corrupt, list, text, texts, unlessDamaged } from './replies.ts'
 import * as scripts from './scripts/thread.ts'
 import { isSealed, type TurnMeta, type TurnRecords } from './turn-records.ts'
 
@@ -54,6 +54,10 @@ export class Threads {
     const reply = await this.#client.command('HMGET', record, ...THREAD_FIELDS)
     const [createdAt, updatedAt, title, metadata, creation, version] = list(reply)
     if (typeof createdAt !== 'string') return undefined
+    const times = { createdAt: Number(createdAt), updatedAt: Number(updatedAt) }
+    if (Number.isNaN(times.createdAt + times.updatedAt)) {
+      throw corrupt(`the record of thread ${threadId} is malformed`)
+    }
     const parsed = typeof metadata === 'string' ? parseJsonSafe(metadata) : undefined
     return {
       threadId,
@@ -62,9 +66,15 @@ export class Threads {
       // Threads of older versions have neither.
       creation: typeof creation === 'string' ? creation : createdAt,
       version: Number(version),
-      createdAt: Number(createdAt),
-      updatedAt: Number(updatedAt),
+      ...times,
     }
+  }
+
+  /** The thread at a place of the index, damaged or not. */
+  #listed({ member: threadId, score }: ThreadPlace): Promise<log.ThreadRecord | undefined> {
+    const times = { createdAt: score, updatedAt: score }
+    const damaged = { threadId, creation: '', version: 0, ...times, damaged: true } as const
+    return unlessDamaged(this.get(threadId), damaged)
   }
 
   async list(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
@@ -72,14 +82,14 @@ export class Threads {
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
     const index = this.#keys.threads
     const found: { place: string; record: log.ThreadRecord }[] = []
-    const gone: { member: string; score: number }[] = []
+    const gone: ThreadPlace[] = []
     for (let skip = 0; found.length <= limit; skip += limit + 1) {
       const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
       const page = ['LIMIT', String(skip), String(limit + 1), 'WITHSCORES']
       const reply = list(await this.#client.command('ZRANGE', index, ...range, ...page))
       const places = scored(reply)
       const after = places.filter((each) => from === undefined || isAfter(each, from))
-      const records = await Promise.all(after.map(({ member }) => this.get(member)))
+      const records = await Promise.all(after.map((each) => this.#listed(each)))
       for (const [at, { member, score }] of after.entries()) {
         const record = records[at]
         const place = formatThreadPlace({ updatedAt: score, threadId: member })
@@ -100,7 +110,7 @@ export class Threads {
     // Every call removes more entries than a caller can add before the next.
     const oldest = await this.#client.command('ZRANGE', index, '0', '15', 'WITHSCORES')
     const places = scored(list(oldest))
-    const records = await Promise.all(places.map(({ member }) => this.get(member)))
+    const records = await Promise.all(places.map((each) => this.#listed(each)))
     await Promise.all(
       places.filter((_, at) => records[at] === undefined).map((each) => this.#drop(each)),
     )
@@ -108,7 +118,7 @@ export class Threads {
   }
 
   /** Removes a deleted thread from the index, unless it was added again since. */
-  async #drop({ member, score }: { member: string; score: number }): Promise<void> {
+  async #drop({ member, score }: ThreadPlace): Promise<void> {
     await this.#client.run(scripts.DROP, [this.#keys.threads], [member, score])
   }
 
@@ -129,7 +139,12 @@ export class Threads {
       isEnd = reply[0] === 1
       edge = text(reply[1])
       const places = list(reply[2]).map(texts)
-      const records = await Promise.all(places.map(([member = '']) => this.#records.get(member)))
+      const records = await Promise.all(
+        places.map(([turnId = '', ordinal]) => {
+          const damaged = damagedTurn({ turnId, threadId, ordinal: Number(ordinal) })
+          return unlessDamaged(this.#records.get(turnId), damaged)
+        }),
+      )
       for (const [at, [member = '', , replacedBy]] of places.entries()) {
         const record = records[at]
         if (record === undefined) gone.push(member)
@@ -235,15 +250,23 @@ export class Threads {
     let turnIds: string[] = []
     for (;;) {
       const args = [mark, DELETION_MS, ...turnIds]
-      const begun = texts(await this.#client.run(scripts.BEGIN_DELETION, [record, turns], args))
-      const [found, holding] = begun
+      const begun = this.#client.run(scripts.BEGIN_DELETION, [record, turns], args)
+      const reply = await unlessDamaged(begun, null)
+      if (reply === null) {
+        // Such a record cannot hold the mark of a deletion. This begins again without it.
+        await this.#client.command('DEL', record)
+        await this.#client.command('HSET', record, 'creation', mark)
+        await this.#client.command('PEXPIRE', record, String(DELETION_MS))
+        continue
+      }
+      const [found, holding] = texts(reply)
       if (found === undefined || holding === undefined) return creation !== undefined
       // Another call deleted the thread, and this is a new one.
       if (found !== (creation ?? found)) return true
       creation = found
       mark = holding
-      const page = await this.#client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
-      turnIds = texts(page)
+      const page = this.#client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
+      turnIds = texts(await unlessDamaged(page, []))
       await Promise.all(turnIds.map((turnId) => removeTurn(turnId)))
       if (turnIds.length > 0) continue
       // The index first: it may name a missing thread, but must not omit an existing one.
@@ -262,6 +285,12 @@ export class Threads {
     if (turnIds.length === 0) return
     await this.#client.run(scripts.FORGET_TURNS, this.#keysOf(threadId), turnIds)
   }
+}
+
+/** A thread in the index, by the time of its last change. */
+interface ThreadPlace {
+  readonly member: string
+  readonly score: number
 }
 
 /** A thread with a reserved place for a new turn. */
@@ -288,14 +317,14 @@ function newCreation(): string {
 }
 
 /** Members with scores: pairs in RESP3, a flat list in RESP2. */
-function scored(reply: readonly unknown[]): { member: string; score: number }[] {
+function scored(reply: readonly unknown[]): ThreadPlace[] {
   if (Array.isArray(reply[0])) {
     return reply.map((pair) => {
       const [member, score] = list(pair)
       return { member: text(member), score: Number(score) }
     })
   }
-  const pairs: { member: string; score: number }[] = []
+  const pairs: ThreadPlace[] = []
   for (let at = 0; at < reply.length; at += 2) {
     pairs.push({ member: text(reply[at]), score: Number(reply[at + 1]) })
   }
@@ -303,10 +332,7 @@ function scored(reply: readonly unknown[]): { member: string; score: number }[] 
 }
 
 /** Redis orders members by bytes, not by UTF-16 units. */
-function isAfter(
-  each: { member: string; score: number },
-  from: { updatedAt: number; threadId: string },
-) {
+function isAfter(each: ThreadPlace, from: { updatedAt: number; threadId: string }) {
   if (each.score !== from.updatedAt) return each.score < from.updatedAt
   return Buffer.compare(Buffer.from(each.member), Buffer.from(from.threadId)) < 0
 }

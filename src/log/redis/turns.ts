@@ -5,7 +5,7 @@ import type { Lease, NewTurn, Orphan } from '../turn-log.ts'
 import { TurnApprovals } from './approvals.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys, Retention } from './keys.ts'
-import { text, texts } from './replies.ts'
+import { list, text, texts, unlessDamaged } from './replies.ts'
 import { DROP, DUE, INDEX } from './scripts/thread.ts'
 import * as scripts from './scripts/turn.ts'
 import { Threads } from './threads.ts'
@@ -302,21 +302,45 @@ export class Turns {
    * cannot be recreated. With `only`, just the turn of that creation.
    */
   async remove(turnId: string, only?: string): Promise<boolean> {
-    const seen = await this.records.processed(turnId)
+    const seen = await unlessDamaged(this.records.processed(turnId), null)
     if (seen === undefined) return false
+    if (seen === null) return this.#removeDamaged(turnId)
     const { creation } = seen
     if (creation !== (only ?? creation)) return false
     const { runId = turnId, threadId = '' } = seen.fields
     const run = this.#keys.run(runId)
     const turn = this.#keys.turn(turnId)
     const ofRun = [run.meta, run.state, run.events, run.chunks, run.response, run.fence]
-    const removed = await this.#client.run(scripts.REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
+    const removing = this.#client.run(scripts.REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
+    const removed = await unlessDamaged(removing, null)
+    if (removed === null) return this.#removeDamaged(turnId)
     if (removed === 0) return false // recreated since
     await this.threads.removeTurn(threadId, turnId)
     await this.#leases.remove(this.#named(turnId))
     const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.approvals]
     await this.#client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])
     return true
+  }
+
+  /** Removes a turn whose record cannot be read, and its run if that is known to be its own. */
+  async #removeDamaged(turnId: string): Promise<true> {
+    const turn = this.#keys.turn(turnId)
+    const [runId, threadId] = await this.#fields(turn.meta, 'runId', 'threadId')
+    const run = this.#keys.run(runId ?? turnId)
+    const [owner] = await this.#fields(run.meta, 'turn')
+    if (owner === turnId || (owner === undefined && runId === turnId)) {
+      await this.#client.command('DEL', run.meta, run.state, run.events, run.chunks, run.response)
+    }
+    if (threadId !== undefined) await this.threads.removeTurn(threadId, turnId)
+    await this.#leases.remove(this.#named(turnId))
+    const { meta, state, processed, items, approvals } = turn
+    await this.#client.command('DEL', meta, state, processed, items, approvals)
+    return true
+  }
+
+  async #fields(key: string, ...names: string[]): Promise<(string | undefined)[]> {
+    const reply = await unlessDamaged(this.#client.command('HMGET', key, ...names), [])
+    return list(reply).map((value) => (typeof value === 'string' ? value : undefined))
   }
 }
 

@@ -4,7 +4,7 @@ import { EventEncoder } from '../../protocol/event-codec.ts'
 import { OutputEncoder } from '../../protocol/output-codec.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { formatOffset } from '../offsets.ts'
-import { CHUNK_RECORDS, checkLength, keyOf } from '../records.ts'
+import { CHUNK_RECORDS, checkLength, type NewestOutput, newestOutputs } from '../records.ts'
 import { countKnown, turnGone } from '../rules.ts'
 import type { Entries, Lease, LogName, NewOutput, WriterOptions } from '../turn-log.ts'
 import { StoreWriter, type Taken } from '../writer.ts'
@@ -98,17 +98,24 @@ export class AppendQueue {
 
   async #send(script: Script, batch: AppendBatch): Promise<void> {
     const { appenders, keys, args } = batch
+    const reject = (error: unknown) => {
+      for (const appender of appenders) appender.rejected(error)
+    }
+    let reply: unknown
+    try {
+      reply = await this.#client.run(script, keys, args)
+    } catch (error) {
+      const isDamage = hasCode(error, 'STORE_FAILED') || hasCode(error, 'STORE_CORRUPT')
+      if (!isDamage || appenders.length === 1) return reject(error)
+      // A turn with damaged keys must not fail the others; records already added are not added again.
+      for (const at of appenders.keys()) void this.#send(script, batch.only(at))
+      return
+    }
     let refusals: ReadonlyMap<number, unknown>
     try {
-      refusals = parseRefusals(await this.#client.run(script, keys, args))
+      refusals = parseRefusals(reply)
     } catch (error) {
-      // A turn with damaged keys must not fail the others; records already added are not added again.
-      const isDamage = appenders.length > 1 && hasCode(error, 'STORE_FAILED')
-      for (const [at, appender] of appenders.entries()) {
-        if (isDamage) void this.#send(script, batch.only(at))
-        else appender.rejected(error)
-      }
-      return
+      return reject(error)
     }
     for (const [index, appender] of appenders.entries()) {
       if (refusals.has(index + 1)) appender.refused(refusals.get(index + 1))
@@ -396,7 +403,7 @@ class ProcessedWriter extends RedisWriter<'processed'> {
   /** The last record up to which the entries are known. */
   #known = 0
   /** Entries of the batch in flight. */
-  #newest: readonly Newest[] = []
+  #newest: readonly NewestOutput[] = []
 
   protected override append(batch: Taken<'processed'>): void {
     if (batch.first - 1 === this.#known) {
@@ -417,7 +424,9 @@ class ProcessedWriter extends RedisWriter<'processed'> {
     const before = batch.first - 1
     const last = before + batch.count
     const seal = batch.seal === undefined ? '' : String(contentMs)
-    this.#newest = newestOfEach(batch)
+    // Entries are written in id order.
+    const newest = newestOutputs(batch.entries, batch.first, 0, batch.count)
+    this.#newest = newest.toSorted((one, other) => one.seq - other.seq)
     const args = [`${this.#newest.length}`, `${epoch}`, `${before}@${creation}`]
     args.push(`${last}@${creation}`, seal, turnId)
     for (const { entry, key, seq, firstSeq } of this.#newest) {
@@ -441,33 +450,6 @@ class ProcessedWriter extends RedisWriter<'processed'> {
   override interrupted(): void {
     this.#known = -1
   }
-}
-
-interface Newest {
-  readonly entry: NewOutput
-  readonly key: string
-  readonly seq: number
-  /** The record of the batch in which the key first appears. */
-  readonly firstSeq: number
-}
-
-/** Skips records superseded within the same batch. */
-function newestOfEach({ entries, first, count }: Taken<'processed'>): Newest[] {
-  if (count === 1) {
-    const entry = entries[0] as NewOutput
-    return [{ entry, key: keyOf(entry.output), seq: first, firstSeq: first }]
-  }
-  const newest = new Map<string, Newest>()
-  for (let at = 0; at < count; at++) {
-    const entry = entries[at] as NewOutput
-    const key = keyOf(entry.output)
-    const seq = first + at
-    const firstSeq = newest.get(key)?.firstSeq ?? seq
-    // After the others: entries are written in id order.
-    newest.delete(key)
-    newest.set(key, { entry, key, seq, firstSeq })
-  }
-  return [...newest.values()]
 }
 
 export function openWriter<Name extends LogName>(

@@ -1,4 +1,5 @@
-import { LOG_NAMES } from '../../log/turn-log.ts'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
+import { type Lease, LOG_NAMES } from '../../log/turn-log.ts'
 import { appendTo } from './append.ts'
 import { codeOf, equal, ok, rejects } from './assert.ts'
 import { type Case, LONG_MS, offsets, SHORT_MS, soon } from './given.ts'
@@ -142,6 +143,8 @@ export const leaseCases: readonly Case[] = [
       const old = await given.createOrphan('turn')
       const writing = (async () => {
         for (let seq = 1; seq <= 5000; seq++) {
+          // A store that appends in memory would otherwise be done before its readers run.
+          if (isSliceOver()) await nextSlice()
           await appendTo(given.log, old, 'events', deltas('turn', seq, seq))
         }
       })()
@@ -181,6 +184,23 @@ export const leaseCases: readonly Case[] = [
       const lease = await given.createOrphan('turn')
       await given.log.claim('turn', 'heir', LONG_MS)
       await rejects(given.log.renew(lease, LONG_MS), 'LEASE_LOST', 'a late renewal')
+    },
+  },
+  {
+    name: 'D5 the end of a lease is a time of day, however the lease was granted',
+    async run(given) {
+      const checkUntil = async ({ turnId, until }: Lease, what: string, leaseMs = LONG_MS) => {
+        const { createdAt = 0 } = (await given.log.getTurn(turnId)) ?? {}
+        const late = until - createdAt - leaseMs
+        ok(Math.abs(late) < LONG_MS / 2, `${what} ends ${late} ms late`)
+      }
+      const lease = await given.createOrphan('turn')
+      await checkUntil(lease, 'the first lease', SHORT_MS)
+      await given.log.renew(lease, SHORT_MS)
+      await checkUntil(lease, 'a renewed lease', SHORT_MS)
+      await given.under.elapse(SHORT_MS)
+      const heir = await given.log.claim('turn', 'heir', LONG_MS)
+      await checkUntil(heir, 'a claimed lease')
     },
   },
   {

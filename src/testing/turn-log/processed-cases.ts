@@ -4,6 +4,7 @@ import { equal, ok } from './assert.ts'
 import {
   type Case,
   type Given,
+  LONG_MS,
   nextOf,
   offsets,
   readAll,
@@ -16,6 +17,15 @@ import { message, newestOf, outputsOf } from './texts.ts'
 
 // Items that are updated long after others appeared, and one that is never updated.
 const UPDATES = 'abacbdadcebaab'
+
+function checkFirst(
+  records: readonly OutputRecord[],
+  expected: Readonly<Record<string, number>>,
+): void {
+  for (const { key, offset, firstSeq } of records) {
+    equal(firstSeq, expected[key], `the first record of ${key}, at ${offset}`)
+  }
+}
 
 /** Writes a turn in appends of two. */
 async function writeTurn(given: Given, written: readonly TextRecord[]): Promise<void> {
@@ -144,6 +154,49 @@ export const processedCases: readonly Case[] = [
         texts([...states.values()]).toSorted(),
         'the states',
       )
+    },
+  },
+  {
+    name: 'a record knows the first record of its key, for every reader and cursor',
+    async run(given) {
+      const lease = await given.create('turn')
+      const written = outputsOf('turn', 'abbcdcda').slice(0, -1)
+      const tail = given.tail('turn', 'processed')
+      const follower = tail[Symbol.asyncIterator]()
+      const expected = { turn_started: 1, a: 2, b: 3, c: 5, d: 6 }
+      // `b` appears with its second state, `c` and `d` in one append.
+      for (const [from, to] of [
+        [0, 2],
+        [2, 4],
+        [4, 8],
+        [8, 9],
+      ] as const) {
+        await appendTo(given.log, lease, 'processed', written.slice(from, to))
+        while (tail.cursor !== `1-${to}`) checkFirst([await nextOf(follower)], expected)
+        checkFirst((await given.log.snapshot('turn')).records, expected)
+      }
+      for (let seq = 0; seq < written.length; seq++) {
+        const count = newestOf(written).filter((record) => record.seq > seq).length
+        const after = seq === 0 ? START : `1-${seq}`
+        checkFirst(await given.take('turn', 'processed', count, after), expected)
+      }
+    },
+  },
+  {
+    name: 'the first record of a key stays the same in a later epoch and after a restart',
+    async run(given) {
+      const lease = await given.createOrphan('turn')
+      await appendTo(given.log, lease, 'processed', outputsOf('turn', 'abb').slice(0, -1))
+      const heir = await given.log.claim('turn', 'heir', LONG_MS)
+      const later = ['b', 'c', 'a', 'c'].map((item, index) => ({
+        seq: index + 5,
+        data: message('turn', item, `${item} again`),
+      }))
+      await appendTo(given.log, heir, 'processed', later)
+      const expected = { turn_started: 1, a: 2, b: 3, c: 6 }
+      checkFirst((await given.log.snapshot('turn')).records, expected)
+      const log = await given.under.reopen?.()
+      if (log !== undefined) checkFirst((await log.snapshot('turn')).records, expected)
     },
   },
   {

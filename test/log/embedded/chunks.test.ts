@@ -41,6 +41,29 @@ describe('the chunks of events', () => {
     expect(await textsOf(again, 'turn', count)).toEqual(texts)
   })
 
+  test('a long line ends its chunk and is stored once, not in the journal', async () => {
+    const directory = folderOfTest()
+    const log = await openLog(directory)
+    const lease = await createTurn(log, 'turn')
+    const texts = ['a', 'é'.repeat(5_000_000), 'b', 'c'].map((text, at) =>
+      delta('turn', at + 1, text),
+    )
+    for (const [at, data] of texts.entries()) {
+      await appendTo(log, lease, 'events', [{ seq: at + 1, data }])
+    }
+    expect(await textsOf(log, 'turn', 4)).toEqual(texts)
+    await log.close()
+    const { chunks, journal } = await tablesOf(directory)
+    expect(chunks).toEqual([{ number: 1, first: 1, lines: 2 }])
+    expect(journal.chars).toBeLessThan(2000)
+    const again = await openLog(directory)
+    expect(await textsOf(again, 'turn', 4)).toEqual(texts)
+    const next = await again.claim('turn', 'test', LEASE_MS)
+    expect(next.next.events).toBe(5)
+    await endTurn(again, next, { events: 5, processed: 1 })
+    expect((await textsOf(again, 'turn', 5)).slice(0, 4)).toEqual(texts)
+  })
+
   test('a seal stores the lines of the open chunk and empties the journal', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)

@@ -1,11 +1,17 @@
-// Reads all turns of the stores in the directories that it is given, and writes what it got as a JSON line for each.
+// Verifies the stores in the directories that it is given, or reads all their turns, and writes what it found as a JSON
+// line for each.
 //
-//     node damage-child.mjs <directory>…
+//     node damage-child.mjs verify|read <directory>…
 import { writeSync } from 'node:fs'
 
 /** @type {typeof import('../../../src/log/embedded/open.ts')} */
 const { openEmbeddedLog } = await import(
   new URL('../../../dist/log/embedded/open.js', import.meta.url).href
+)
+
+/** @type {typeof import('../../../src/log/embedded/inspect.ts')} */
+const { inspectEmbeddedLog } = await import(
+  new URL('../../../dist/log/embedded/inspect.js', import.meta.url).href
 )
 
 const THREADS = ['one', 'two']
@@ -54,7 +60,15 @@ async function readAll(directory) {
   return answers
 }
 
-for (const directory of process.argv.slice(2)) {
-  const { value = {}, error } = await answer(() => readAll(directory))
+/** @param {string} directory */
+async function verify(directory) {
+  const { verification } = await inspectEmbeddedLog(directory)
+  return { findings: verification?.findings }
+}
+
+const [, , mode, ...directories] = process.argv
+for (const directory of directories) {
+  const read = mode === 'verify' ? verify : readAll
+  const { value = {}, error } = await answer(() => read(directory))
   writeSync(1, `${JSON.stringify({ directory, opening: error, answers: value })}\n`)
 }

@@ -9,6 +9,7 @@ const runner = { describe, test }
 async function underTest(retentionMs: number): Promise<TurnLogUnderTest> {
   const { folder, remove } = temporaryFolder()
   const clock = fakeClock()
+  clock.step(1e12) // time of day and monotonic time differ, as on any machine
   const fast = { sync: 'system', commitIntervalMs: 1 } as const
   const open = () => openEmbeddedLog({ directory: folder, retentionMs, clock, ...fast })
   let log = await open()

@@ -93,3 +93,38 @@ export async function tablesOf(directory: string) {
     await env.close()
   }
 }
+
+export type DamagedRecord = readonly [
+  table: 'threads' | 'turns' | 'threadTurns' | 'store' | 'open',
+  key: string | number,
+]
+
+/** Values without the right checksum, as after damage on the disk. */
+export function damageRecords(directory: string, records: readonly DamagedRecord[]): Promise<void> {
+  return overwriteRecords(directory, records, 'damaged')
+}
+
+/** As after damage to their keys. */
+export function loseRecords(directory: string, records: readonly DamagedRecord[]): Promise<void> {
+  return overwriteRecords(directory, records, undefined)
+}
+
+async function overwriteRecords(
+  directory: string,
+  records: readonly DamagedRecord[],
+  value: string | undefined,
+): Promise<void> {
+  const { open } = await import('lmdb')
+  const root = open({
+    path: join(directory, DATA_FILE),
+    noSubdir: true,
+    encoding: 'string',
+    maxDbs: 20,
+  })
+  for (const [name, key] of records) {
+    const table = root.openDB<string>({ name, encoding: 'string' })
+    const place = name === 'threadTurns' ? [String(key), 1] : key
+    await (value === undefined ? table.remove(place) : table.put(place, value))
+  }
+  await root.close()
+}

@@ -120,9 +120,9 @@ describe.each(['events', 'processed'] as const)(
       const leases = await started(name, ['a', 'broken', 'c'])
       const stream = name === 'events' ? keys.run('broken').events : keys.turn('broken').processed
       await redis.set(stream, 'no stream')
-      expect(await outcomes(second(leases))).toEqual(['1-2', 'STORE_FAILED', '1-2'])
+      expect(await outcomes(second(leases))).toEqual(['1-2', 'STORE_CORRUPT', '1-2'])
       // Nor does it count as added when it is tried again.
-      expect(await outcomes(second(leases))).toEqual(['1-2', 'STORE_FAILED', '1-2'])
+      expect(await outcomes(second(leases))).toEqual(['1-2', 'STORE_CORRUPT', '1-2'])
     })
 
     test('they are sent with at most 64 per call', async () => {
