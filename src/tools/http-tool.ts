@@ -1,7 +1,7 @@
 import { CallSlots } from '../async/call-slots.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { parseUrl } from '../protocol/url.ts'
-import { findSchemaFault } from '../turns/tool-arguments.ts'
+import { findSchemaFault } from '../turns/tool-schema.ts'
 import type { Tool } from '../turns/tools.ts'
 import { hideValues, resolveToolLimits, TOOL_NAME, type ToolLimits } from './limits.ts'
 

@@ -4,11 +4,17 @@ import { CallSlots } from '../async/call-slots.ts'
 import { type Clock, monotonicNow, pause, systemClock } from '../async/clock.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { findSchemaFault } from '../turns/tool-arguments.ts'
+import { findSchemaFault } from '../turns/tool-schema.ts'
 import type { ToolSource } from '../turns/tool-sources.ts'
 import type { Tool, ToolCallContext } from '../turns/tools.ts'
 import { hideValues, MCP_NAME, resolveToolLimits, type ToolLimits } from './limits.ts'
-import { createMcpClient, loadMcpPackage, type McpPackage, textOf } from './mcp-client.ts'
+import {
+  createMcpClient,
+  loadMcpPackage,
+  type McpPackage,
+  STREAM_ENDED,
+  textOf,
+} from './mcp-client.ts'
 import type { McpServer } from './mcp-server.ts'
 
 export interface McpToolsOptions extends ToolLimits {
@@ -42,7 +48,7 @@ const LIST_MS = 10_000
 /** The timeout of the turn comes first. */
 const CALL_MARGIN_MS = 5000
 
-const MAX_TOOLS = 128
+export const MAX_TOOLS = 128
 const MAX_DESCRIPTION_CHARS = 4096
 const MAX_SCHEMA_CHARS = 65_536
 const MAX_REASON_CHARS = 500
@@ -76,6 +82,9 @@ class McpConnection implements McpTools {
   readonly #ended: Promise<void>
   /** The connection, once its tools are listed. */
   #client: Client | undefined
+  /** One list at a time, whatever the server announces. */
+  #isListing = false
+  #isListDue = false
   #attempted = () => {}
   #endSession: (reason: string) => void = () => {}
 
@@ -132,6 +141,7 @@ class McpConnection implements McpTools {
       package: this.#package,
       onToolsChanged: () => void this.#listAgain(client),
       onClose: () => this.#endSession('the connection closed'),
+      onCut: () => void this.#listAgain(client),
       onStderr: (text) => stderr.add(text),
     })
     try {
@@ -157,11 +167,18 @@ class McpConnection implements McpTools {
 
   /** The tools have changed, or it is doubtful whether the server answers. If it does not, the connection ends. */
   async #listAgain(client: Client): Promise<void> {
-    if (this.#client !== client) return
+    this.#isListDue = true
+    if (this.#client !== client || this.#isListing) return
+    this.#isListing = true
     try {
-      await this.#list(client)
+      while (this.#isListDue && this.#client === client) {
+        this.#isListDue = false
+        await this.#list(client)
+      }
     } catch (error) {
       if (this.#client === client) this.#endSession(`no response: ${reasonOf(error)}`)
+    } finally {
+      this.#isListing = false
     }
   }
 
@@ -205,7 +222,9 @@ class McpConnection implements McpTools {
     try {
       result = await client.callTool({ name: tool, arguments: args }, { signal, timeout })
     } catch (error) {
-      if (!(error instanceof this.#package.main.ProtocolError)) void this.#listAgain(client)
+      const { ProtocolError } = this.#package.main
+      const isAnswer = error instanceof ProtocolError && error.code !== STREAM_ENDED
+      if (!isAnswer) void this.#listAgain(client)
       throw new Error(`the MCP server failed: ${this.#hide(reasonOf(error))}`, { cause: error })
     }
     const text = this.#hide(textOf(result))
@@ -247,7 +266,7 @@ function reasonOf(error: unknown): string {
 
 const MAX_LINE_CHARS = 500
 /** Per connection. A server may write for years. */
-const MAX_LINES = 200
+export const MAX_LINES = 200
 
 /** What a server writes to standard error, by lines, within bounds. */
 export class StderrLines {

@@ -1,6 +1,6 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord } from '../protocol/json.ts'
-import { findSchemaFault } from '../turns/tool-arguments.ts'
+import { findSchemaFault } from '../turns/tool-schema.ts'
 import type { Tool } from '../turns/tools.ts'
 import { TOOL_NAME } from './limits.ts'
 

@@ -3,6 +3,7 @@ import { onAbort } from '../async/on-abort.ts'
 import { MAX_APPROVALS } from '../log/approvals.ts'
 import type { ApprovalAnswer, Lease, TurnLog } from '../log/turn-log.ts'
 import type { ApprovalRequest } from '../protocol/output-item.ts'
+import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { failedAnswer, needsApproval, type ToolRegistry } from './tools.ts'
 import type { FunctionCall, ToolAnswer } from './transcript.ts'
 
@@ -10,6 +11,7 @@ export interface TurnApprovalsOptions {
   readonly log: TurnLog
   readonly lease: Lease
   readonly tools: ToolRegistry
+  readonly tenant: string
   /** How long to wait for an answer. */
   readonly limitMs: number
   readonly clock: Clock
@@ -18,6 +20,11 @@ export interface TurnApprovalsOptions {
 
 /** Writes an answer to the log of the turn. */
 export type OnApproval = (approvalId: string, answer: ApprovalAnswer) => Promise<void>
+
+interface Decision {
+  readonly call: FunctionCall
+  readonly outcome: { readonly isNeeded: boolean } | { readonly error: unknown }
+}
 
 /** The reason of an approval that was not answered in time. */
 const TIMEOUT = 'timeout'
@@ -32,6 +39,8 @@ export class TurnApprovals {
   readonly #options: TurnApprovalsOptions
   /** What a call needs before it runs, or why that is unknown. */
   readonly #requests = new Map<FunctionCall, ApprovalRequest | { readonly error: unknown }>()
+  /** Whether the call that the provider just finished needs approval. */
+  #decision: Decision | undefined
   #requested = 0
   #waiting = 0
   #stop: (() => void) | undefined
@@ -40,20 +49,45 @@ export class TurnApprovals {
     this.#options = options
   }
 
+  /**
+   * Decides whether a call that the provider finished needs approval, before `request`. Undefined if there is
+   * nothing to decide.
+   */
+  decide(said: StreamEventPayload, signal: AbortSignal): Promise<void> | undefined {
+    const call = said.type === 'item_done' ? said.final_item : undefined
+    if (call?.type !== 'function_call') return undefined
+    const { tools, tenant } = this.#options
+    const tool = tools.get(call.name)
+    if (tool === undefined || (tool.needsApproval ?? false) === false) return undefined
+    return needsApproval(tool, call, { tenant, signal }).then(
+      (isNeeded) => {
+        this.#decision = { call, outcome: { isNeeded } }
+      },
+      (error: unknown) => {
+        this.#decision = { call, outcome: { error } }
+      },
+    )
+  }
+
   /** Returns the request to write with a finished call, if its tool needs approval. */
   request(call: FunctionCall, place: number): ApprovalRequest | undefined {
-    const tool = this.#options.tools.get(call.name)
-    if (tool === undefined) return undefined
-    try {
-      if (!needsApproval(tool, call)) return undefined
-      const request = this.requestForProvider(place)
-      if (request === undefined) throw new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
-      this.#requests.set(call, request)
-      return request
-    } catch (error) {
-      this.#requests.set(call, { error })
+    const outcome = this.#outcomeFor(call)
+    if ('error' in outcome) {
+      this.#requests.set(call, outcome)
       return undefined
     }
+    if (!outcome.isNeeded) return undefined
+    const request = this.requestForProvider(place)
+    const error = new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
+    this.#requests.set(call, request ?? { error })
+    return request
+  }
+
+  #outcomeFor({ name, arguments: args }: FunctionCall): Decision['outcome'] {
+    const { call, outcome } = this.#decision ?? {}
+    this.#decision = undefined
+    if (outcome !== undefined && call?.name === name && call.arguments === args) return outcome
+    return { isNeeded: (this.#options.tools.get(name)?.needsApproval ?? false) !== false }
   }
 
   /** Returns a request for a call that the provider runs; undefined if the turn has asked too often. */

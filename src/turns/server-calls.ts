@@ -28,7 +28,11 @@ export class ServerCalls {
   constructor(options: ServerCallsOptions) {
     const { maxApprovalMs, maxParallelTools } = options.caps
     this.#options = options
-    this.approvals = new TurnApprovals({ ...options, limitMs: maxApprovalMs })
+    this.approvals = new TurnApprovals({
+      ...options,
+      tenant: options.facts.tenant,
+      limitMs: maxApprovalMs,
+    })
     this.#slots = new CallSlots(maxParallelTools)
   }
 
@@ -39,13 +43,13 @@ export class ServerCalls {
     onApproval: OnApproval,
   ): Promise<ToolAnswer | undefined> {
     const { tools, facts, clock, observer, onError } = this.#options
-    const { turnId, threadId } = facts
+    const { turnId, threadId, tenant } = facts
     const tool = tools.get(call.name)
     if (tool === undefined) return undefined
     const refusal = await this.approvals.refusal(call, signal, onApproval)
     if (signal.aborted || refusal !== undefined) return refusal
     const since = monotonicNow(clock)
-    const context = { turnId, threadId, clock, slots: this.#slots, signal, onError }
+    const context = { turnId, threadId, tenant, clock, slots: this.#slots, signal, onError }
     const answer = await runTool(tool, call, context)
     const isDone = answer?.success === true
     const status = answer === undefined ? 'stopped' : isDone ? 'succeeded' : 'failed'

@@ -10,7 +10,7 @@ import type { ResponseItem } from '../protocol/response.ts'
 import type { HistoryItem } from './turn-request.ts'
 
 /** Maximum number of agent runs whose turn is searched. */
-const MAX_KEYS = 64
+export const MAX_KEYS = 64
 
 /** How much text is hashed at a time. */
 const CHUNK_CHARS = 65_536

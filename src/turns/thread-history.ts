@@ -1,6 +1,6 @@
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { START } from '../log/offsets.ts'
-import type { EventRecord, Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import type { EventRecord, ListedTurn, Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { estimateTokensOfLength } from '../processor/options.ts'
 import { isTurnMissing, TurnstreamError } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
@@ -48,6 +48,7 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
   let turnsDropped = 0
   for await (const turn of earlierTurns(request)) {
     if (isSliceOver()) await nextSlice()
+    if (turn.damaged) throw new TurnstreamError('STORE_CORRUPT', `turn ${turn.turnId} is damaged`)
     if (isEndOfHistory(turn) || signal.aborted) break
     const stored = turns.length < MAX_TURNS ? await readTurn(log, turn, bytes, signal) : undefined
     bytes -= stored?.bytes ?? 0
@@ -83,7 +84,7 @@ export async function* earlierTurns({
   log,
   threadId,
   turnId,
-}: EarlierTurns): AsyncGenerator<TurnRecord, void> {
+}: EarlierTurns): AsyncGenerator<ListedTurn, void> {
   let isEarlier = turnId === undefined
   let cursor: string | undefined
   do {
@@ -234,11 +235,25 @@ const TOKENS_PER_ATTACHMENT = 1000
 /** Returns the room that the turn's own input leaves for history. INPUT_TOO_LARGE if the input never fits. */
 export function historyRoom(input: readonly OutputItem[], caps: TurnCaps): InputSize {
   const { maxHistoryBytes, maxHistoryTokens } = caps
-  const bytes = maxHistoryBytes - Buffer.byteLength(JSON.stringify(input))
+  const bytes = maxHistoryBytes - sizeOf(input)
   const tokens = maxHistoryTokens - estimateTokens(input)
   if (bytes < 0) throw tooLarge(maxHistoryBytes - bytes, 'bytes', maxHistoryBytes)
   if (tokens < 0) throw tooLarge(maxHistoryTokens - tokens, 'tokens', maxHistoryTokens)
   return { bytes, tokens }
+}
+
+/** Longer texts are not encoded for their size: the characters of some take six in JSON, and a hundred times as long. */
+const LONG_CHARS = 4096
+
+/** About the size as JSON. */
+function sizeOf(input: readonly OutputItem[]): number {
+  let longBytes = 0
+  const json = JSON.stringify(input, (_key, value: unknown) => {
+    if (typeof value !== 'string' || value.length < LONG_CHARS) return value
+    longBytes += Buffer.byteLength(value)
+    return ''
+  })
+  return longBytes + Buffer.byteLength(json)
 }
 
 function tooLarge(size: number, unit: string, max: number): TurnstreamError {

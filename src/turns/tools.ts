@@ -7,7 +7,7 @@ import { EXECUTED_BY_PROVIDER, isExecutedByProvider } from '../protocol/item-mar
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import { redactShapes } from '../protocol/redaction.ts'
-import { findArgumentsFault } from './tool-arguments.ts'
+import { argumentsChecker, type CheckOptions } from './arguments-checker.ts'
 import type { FunctionCall, ToolAnswer } from './transcript.ts'
 import type { TurnSettings } from './turn-request.ts'
 
@@ -28,8 +28,11 @@ export interface Tool extends ToolDefinition {
    * fails if it throws.
    */
   readonly needsApproval?: boolean | ((args: Record<string, unknown>) => boolean)
-  /** Whether providers are offered the tool. Default true. */
-  readonly isOffered?: boolean
+  /**
+   * The id of the only provider whose calls run the tool. Its models are not offered the tool: they know it. A client's
+   * tool with the same name takes its place.
+   */
+  readonly onlyFor?: string
   /**
    * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the
    * result, as JSON unless it is a string. A thrown error becomes a failed result.
@@ -61,19 +64,30 @@ export class ToolRegistry {
   readonly names: ReadonlySet<string>
   readonly #byName: ReadonlyMap<string, Tool>
   readonly #definitions: readonly ToolDefinition[]
+  readonly #tools: readonly Tool[]
 
   constructor(tools: readonly Tool[] = []) {
     this.#byName = new Map(tools.map((tool) => [tool.name, tool]))
     this.names = new Set(this.#byName.keys())
+    this.#tools = tools
     if (this.#byName.size < tools.length) {
       throw new TurnstreamError('OPTION_INVALID', 'two tools have the same name')
     }
-    const offered = tools.filter(({ isOffered = true }) => isOffered)
+    const offered = tools.filter(({ onlyFor }) => onlyFor === undefined)
     this.#definitions = offered.map(({ name, description, parameters }) => ({
       name,
       ...(description !== undefined && { description }),
       parameters,
     }))
+  }
+
+  /** Returns the tools of a turn: some are only for one provider, unless its client brings its own. */
+  forTurn({ tools = [] }: TurnSettings, providerId: string): ToolRegistry {
+    const own = new Set(tools.map(({ name }) => name))
+    const isLeftOut = ({ name, onlyFor }: Tool) =>
+      onlyFor !== undefined && (onlyFor !== providerId || own.has(name))
+    if (!this.#tools.some(isLeftOut)) return this
+    return new ToolRegistry(this.#tools.filter((tool) => !isLeftOut(tool)))
   }
 
   get(name: string): Tool | undefined {
@@ -108,6 +122,7 @@ export class ToolRegistry {
 export interface RunToolOptions {
   readonly turnId: string
   readonly threadId: string
+  readonly tenant: string
   readonly clock: Clock
   /** Limits the calls of a turn that run at a time. */
   readonly slots: CallSlots
@@ -151,23 +166,40 @@ export function failedAnswer(
   return { output: `${error.code}: ${redactShapes(error.message)}`, success: false }
 }
 
-/** Returns whether a call must be approved. Throws what the tool's own function throws. */
-export function needsApproval(tool: Tool, call: FunctionCall): boolean {
-  const { needsApproval: rule = false, parameters } = tool
+/**
+ * Returns whether a call must be approved. A call that will fail need not. Throws what the tool's own function
+ * throws. TOOL_TIMEOUT.
+ */
+export async function needsApproval(
+  tool: Tool,
+  call: FunctionCall,
+  options: CheckOptions,
+): Promise<boolean> {
+  const { needsApproval: rule = false } = tool
   if (rule === false) return false
-  const args = parseJsonObject(call.arguments)
-  // The call will fail.
-  if (args === undefined || findArgumentsFault(parameters, args) !== undefined) return false
-  const isNeeded: unknown = typeof rule === 'function' ? rule(args) : rule
+  const found = await checkedArguments(tool, call, options)
+  if ('fault' in found) return false
+  const isNeeded: unknown = typeof rule === 'function' ? rule(found.args) : rule
   if (typeof isNeeded === 'boolean') return isNeeded
   throw new Error('needsApproval did not return a boolean')
 }
 
+async function checkedArguments(
+  { parameters }: Tool,
+  { arguments: text }: FunctionCall,
+  options: CheckOptions,
+): Promise<{ readonly args: Record<string, unknown> } | { readonly fault: string }> {
+  const args = parseJsonObject(text)
+  if (args === undefined) return { fault: 'the arguments are not a JSON object' }
+  const fault = await argumentsChecker.check(parameters, args, text, options)
+  if (fault === undefined) return { args }
+  return { fault: `the arguments do not match the schema: ${fault}` }
+}
+
 async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions): Promise<unknown> {
-  const args = parseJsonObject(call.arguments)
-  if (args === undefined) throw new Error('the arguments are not a JSON object')
-  const fault = findArgumentsFault(tool.parameters, args)
-  if (fault !== undefined) throw new Error(`the arguments do not match the schema: ${fault}`)
+  const found = await checkedArguments(tool, call, options)
+  if ('fault' in found) throw new Error(found.fault)
+  const { args } = found
   const { name, timeoutMs = TIMEOUT_MS } = tool
   const { turnId, threadId, clock, signal } = options
   const limit = new AbortController()

@@ -1,9 +1,11 @@
+import { tooLarge } from '../adapters/translation.ts'
 import type { ApprovalAnswer } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isPlainDelta } from '../protocol/event-codec.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { ApprovalRequest, OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
+import type { StartedItem } from '../protocol/started-items.ts'
+import type { ErrorObject, ItemType, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
 import {
   type LenientOptions,
   normalizePayload,
@@ -25,6 +27,8 @@ export interface TranscriptOptions {
   /** Names of the tools that this server runs. */
   readonly registry: ReadonlySet<string>
   readonly caps: TurnCaps
+  /** Maximum characters of one call's arguments. Most providers enforce it themselves. */
+  readonly maxArgumentChars: number
   /** Returns the request for approval of a finished call, if it needs one. */
   readonly requestApproval?: (call: FunctionCall, place: number) => ApprovalRequest | undefined
   /** Requests approval of calls that the provider runs itself. */
@@ -58,6 +62,7 @@ const TRUNCATED: ErrorObject = {
 export class Transcript {
   readonly #runId: string
   readonly #items: TurnItems
+  readonly #maxArgumentChars: number
   readonly calls: RoundCalls
   readonly usage = new TurnUsage()
   readonly #unsettled: UnsettledItems
@@ -69,7 +74,7 @@ export class Transcript {
   /** Ids of ignored events that were reported. */
   readonly #ignored = new Set<string>()
   readonly #lenient: LenientOptions = {
-    startedType: (providersId) => this.#items.known(providersId)?.type,
+    started: (providersId) => this.#started(providersId),
     onUsageDropped: () => this.#reportUsage(),
   }
   #isUsageReported = false
@@ -78,6 +83,7 @@ export class Transcript {
   constructor(options: TranscriptOptions) {
     const { runId, registry, caps, requestApproval, unsettled, onError } = options
     this.#runId = runId
+    this.#maxArgumentChars = options.maxArgumentChars
     this.#requestApproval = requestApproval
     this.#providerApprovals = options.providerApprovals
     this.#unsettled = unsettled
@@ -154,6 +160,12 @@ export class Transcript {
     }
   }
 
+  #started(providersId: string): StartedItem | undefined {
+    const item = this.#items.known(providersId)
+    if (item?.type === undefined) return undefined
+    return this.#unsettled.started(item.id) ?? { type: item.type }
+  }
+
   #reportUsage(): void {
     if (this.#isUsageReported) return
     this.#isUsageReported = true
@@ -166,6 +178,7 @@ export class Transcript {
     const { length } = payload.delta_content
     // Nothing to emit, and a provider could send these forever.
     if (length === 0) return undefined
+    if (this.#isTooLarge(item.type, item.chars + length)) return this.#failCall(item)
     if (!this.#items.grow(item, length)) return undefined
     if (!isPlainDelta(payload) && !this.#items.spend(extraChars(payload))) return undefined
     return { ...payload, item_id: item.id }
@@ -182,6 +195,7 @@ export class Transcript {
     const item = this.#items.start(payload.item_id, payload.item_type)
     const text = payload.initial_content ?? payload.arguments ?? ''
     if (item === undefined) return undefined
+    if (this.#isTooLarge(item.type, text.length)) return this.#failCall(item, payload.name)
     if (!this.#items.spend(extraChars(payload)) || !this.#items.grow(item, text.length)) {
       this.#items.end(item)
       return undefined
@@ -197,6 +211,10 @@ export class Transcript {
     const item = this.#items.named(payload.item_id)
     if (item === undefined) return undefined
     if (item.isOver) return this.#ignore(payload.item_id)
+    const { final_item: said } = payload
+    if (said.type === 'function_call' && this.#isTooLarge(said.type, said.arguments.length)) {
+      return this.#failCall(item, said.name)
+    }
     const final = withoutApproval({ ...payload.final_item, id: item.id })
     const asked = this.#isRunHere(final) ? this.#withApproval(final, item.place + 1) : final
     if (!this.#items.spend(extraChars({ ...payload, final_item: asked }))) return undefined
@@ -206,6 +224,22 @@ export class Transcript {
       ? { ...asked, provider_metadata: markedAsRunHere(final.provider_metadata) }
       : final
     return { ...payload, item_id: item.id, final_item }
+  }
+
+  #isTooLarge(type: ItemType | undefined, chars: number): boolean {
+    return type === 'function_call' && chars > this.#maxArgumentChars
+  }
+
+  /** Ends a call whose arguments are too large, before they are stored. */
+  #failCall(item: TurnItem, name = this.#nameOf(item)): StreamEventPayload {
+    this.#items.end(item)
+    const error = boundError(tooLarge(name || item.id, this.#maxArgumentChars))
+    return { type: 'item_error', item_id: item.id, error }
+  }
+
+  #nameOf({ id }: TurnItem): string {
+    const started = this.#unsettled.started(id)
+    return started?.type === 'function_call' ? (started.name ?? '') : ''
   }
 
   #isRunHere(item: OutputItem): item is FunctionCall {

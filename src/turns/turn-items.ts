@@ -145,13 +145,13 @@ export interface TurnCaps {
   readonly maxItems: number
   /** Default 30 minutes. */
   readonly maxDurationMs: number
-  /** Default 32. */
+  /** Maximum rounds of calls to server tools. Default 32. */
   readonly maxRounds: number
   /** Maximum server tools that run at a time. Default 8. */
   readonly maxParallelTools: number
   /** How long a call waits for approval. Default 10 minutes. */
   readonly maxApprovalMs: number
-  /** Maximum bytes of thread and input that a provider is sent, as JSON. Default 8 MiB. */
+  /** Maximum bytes of thread and input that a provider is sent, as JSON. Default 32 MiB. */
   readonly maxHistoryBytes: number
   /** The same in estimated tokens. Default 2 million. */
   readonly maxHistoryTokens: number
@@ -164,7 +164,7 @@ const DEFAULT_CAPS: TurnCaps = {
   maxRounds: 32,
   maxParallelTools: 8,
   maxApprovalMs: 10 * 60 * 1000,
-  maxHistoryBytes: 8 * 1024 * 1024,
+  maxHistoryBytes: 32 * 1024 * 1024,
   maxHistoryTokens: 2_000_000,
 }
 

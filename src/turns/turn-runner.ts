@@ -1,14 +1,16 @@
 import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { START } from '../log/offsets.ts'
 import { TurnExistsError } from '../log/rules.ts'
 import { logOf } from '../log/tenants.ts'
 import type { Lease, NewTurn, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { hasCode, isTurnMissing, TurnstreamError } from '../protocol/errors.ts'
-import { stableJson } from '../protocol/json.ts'
+import { stableJsonPieces } from '../protocol/json.ts'
 import { DEFAULT_TENANT } from '../protocol/names.ts'
 import type { ResponseItem } from '../protocol/response.ts'
 import { nameIssuers } from './issuers.ts'
+import { type ProcessorSettings, resolveProcessor } from './processor-settings.ts'
 import type { ChosenModel, Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
@@ -32,6 +34,8 @@ export interface TurnRunnerOptions {
   /** Tools that this server runs, and sources of such tools. */
   readonly tools?: readonly (Tool | ToolSource)[]
   readonly caps?: Partial<TurnCaps>
+  /** When snapshots are emitted, how writes are retried, and how long arguments may be. */
+  readonly processor?: Partial<ProcessorSettings>
   /** Name of this process, for operators. Stored with every turn. */
   readonly owner: string
   /** How long a turn stays ours without a renewal. Default 10 s. */
@@ -132,7 +136,8 @@ export class TurnRunner {
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
     const caps = resolveCaps(options.caps)
     this.#tools = new ServerTools(options.tools ?? [], (error) => report(error, {}))
-    this.#services = { log, caps, leaseMs, clock, observer, onError: report }
+    const processor = resolveProcessor(options.processor, leaseMs)
+    this.#services = { log, caps, processor, leaseMs, clock, observer, onError: report }
     const isRunning = (turn: Orphan) => [...this.#runs].some((run) => run.isOf(turn))
     this.#reaper = new Reaper({ log, owner, leaseMs, clock, isRunning, observer, onError: report })
   }
@@ -148,7 +153,14 @@ export class TurnRunner {
     const { threadId = options.threadId } = submission
     const ids = idsOf(submission, threadId, this.#generateId)
     const log = logOf(this.#options.log, tenant)
-    const fingerprint = fingerprintOf(submission)
+    const hash = createHash('sha256')
+    let isLarge = false
+    for (const piece of bodyPieces(submission)) {
+      if (isLarge && isSliceOver()) await nextSlice()
+      hash.update(piece)
+      isLarge = true
+    }
+    const fingerprint = hash.digest('hex')
     const { fit, follows, answerKey } = options
     const given = { tenant, log, admit, acceptsAnyOutput, fit, follows, answerKey }
     const request = { ...given, submission, ids, fingerprint }
@@ -221,6 +233,7 @@ export class TurnRunner {
       chosen = this.#choose(submission)
       fitted = request.fit?.(chosen) ?? submission
       room = historyRoom(items, this.#services.caps)
+      if (isSliceOver()) await nextSlice()
       leave = await request.admit()
       before = await nameIssuers(request.log, before)
       // Turns that will be replaced do not count.
@@ -253,7 +266,8 @@ export class TurnRunner {
     const given = { input: [...before, ...found.input], answers, isHistoryGiven }
     const begun = { ...chosen, lease, since, ...given, historyRoom: room }
     const run = this.#begin({ ...request, submission: fitted }, begun)
-    void run.done.then(leave)
+    // A client that has read the end may submit the next turn at once.
+    void run.ending.then(leave)
     await run.opened
     return ids
   }
@@ -264,15 +278,19 @@ export class TurnRunner {
     if (this.#shutdown !== undefined) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'new turns are not accepted')
     }
-    this.#toolsFor(submission).check(settings)
-    return this.#options.providers.choose({
+    const chosen = this.#options.providers.choose({
       ...(model !== undefined && { model }),
       ...(providerId !== undefined && { providerId }),
     })
+    this.#toolsFor(submission, chosen).check(settings)
+    return chosen
   }
 
-  #toolsFor({ serverTools = true }: Submission): ToolRegistry {
-    return serverTools ? this.#tools.current() : NO_TOOLS
+  #toolsFor(
+    { serverTools = true, settings = {} }: Submission,
+    { provider }: ChosenModel,
+  ): ToolRegistry {
+    return serverTools ? this.#tools.current().forTurn(settings, provider.id) : NO_TOOLS
   }
 
   #findAnswers(
@@ -346,7 +364,7 @@ export class TurnRunner {
       ...(answerKey !== undefined && { answerKey }),
     }
     const task = { ...begun, ...named, tenant, threadId, settings, traceContext }
-    const tools = this.#toolsFor(submission)
+    const tools = this.#toolsFor(submission, begun)
     const run = new Turn(task, { ...this.#services, tools, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))
@@ -454,15 +472,14 @@ function isNamed({ turnId, runId }: Submission): boolean {
 }
 
 /**
- * Returns the same text for the same body, whatever the order of its JSON fields. Excludes the turn's ids,
- * which identify it, the trace, which differs each time, and `contentMs`, which the server decides.
+ * Yields, in pieces, the same text for the same body, whatever the order of its JSON fields. Excludes the turn's
+ * ids, which identify it, the trace, which differs each time, and `contentMs`, which the server decides.
  */
-export function fingerprintOf(submission: Submission): string {
+export function bodyPieces(submission: Submission): Iterable<string> {
   const { threadId, model, providerId, agentId, replaces, history, input, settings } = submission
   const { parameters } = submission
   const said = { history, input, settings, parameters }
-  const body = stableJson({ threadId, model, providerId, agentId, replaces, ...said })
-  return createHash('sha256').update(body).digest('hex')
+  return stableJsonPieces({ threadId, model, providerId, agentId, replaces, ...said })
 }
 
 /** Wraps an error callback so that it cannot throw. */

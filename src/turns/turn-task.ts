@@ -2,6 +2,7 @@ import type { Clock } from '../async/clock.ts'
 import type { Lease, TurnLog } from '../log/turn-log.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { TraceContext } from '../protocol/stream-event.ts'
+import type { ResolvedProcessor } from './processor-settings.ts'
 import type { ChosenModel } from './providers.ts'
 import type { InputSize } from './thread-history.ts'
 import type { AnswerKey } from './thread-index.ts'
@@ -15,6 +16,7 @@ export interface TurnServices {
   readonly log: TurnLog
   readonly tools: ToolRegistry
   readonly caps: TurnCaps
+  readonly processor: ResolvedProcessor
   readonly leaseMs: number
   readonly clock: Clock
   readonly observer: TurnObserver

@@ -1,4 +1,5 @@
 import type { ProviderRequest } from '../adapters/provider.ts'
+import { MAX_ARGUMENT_CHARS } from '../adapters/translation.ts'
 import { monotonicNow } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
@@ -58,6 +59,9 @@ export class Turn {
   readonly opened: Promise<void>
   /** Resolves when the end of the turn is written, or the turn is lost. Never rejects. */
   readonly done: Promise<void>
+  /** Resolves before a client can read the end of the turn. Never rejects. */
+  readonly ending: Promise<void>
+  #beginEnding = (): void => {}
   readonly #task: TurnTask
   readonly #services: TurnServices
   readonly #facts: TurnFacts
@@ -86,6 +90,8 @@ export class Turn {
   constructor(task: TurnTask, services: TurnServices) {
     const { lease, threadId, tenant, provider, model, since } = task
     const { log, tools, caps, clock, leaseMs, observer } = services
+    const { emission, retry, call } = services.processor
+    const { maxArgumentChars = provider.maxArgumentChars ?? MAX_ARGUMENT_CHARS } = call
     const { turnId, runId, next } = lease
     this.#task = task
     this.#services = services
@@ -103,6 +109,7 @@ export class Turn {
       runId,
       registry: tools.names,
       caps,
+      maxArgumentChars,
       requestApproval: (call, place) => approvals.request(call, place),
       providerApprovals: this.#providerApprovals,
       unsettled: this.#unsettled,
@@ -110,15 +117,16 @@ export class Turn {
     })
     const retryForMs = leaseMs + LONGEST_PAUSE_MS
     const onFailed = (error: unknown) => this.#control.lose(error)
-    this.#events = log.open(lease, 'events', { retryForMs, onFailed, onStored: this.#onStored })
+    const writing = { ...retry, retryForMs, onFailed }
+    this.#events = log.open(lease, 'events', { ...writing, onStored: this.#onStored })
     this.#outputs = log.open(lease, 'processed', {
-      retryForMs,
-      onFailed,
+      ...writing,
       onStored: ({ length }) => {
         observer.counts.snapshots += length
       },
     })
-    this.#processor = new LiveProcessor({ turnId, threadId, clock, onError, onShow: this.#show })
+    const ids = { turnId, threadId }
+    this.#processor = new LiveProcessor({ ...ids, ...emission, clock, onError, onShow: this.#show })
     this.#control = new TurnControl({
       log,
       lease,
@@ -137,7 +145,10 @@ export class Turn {
     this.#history.catch(() => {}) // it is the end of the turn, see `#play`
     this.opened = this.#open()
     this.opened.catch(() => {}) // handled by the submit
-    this.done = this.#run()
+    this.ending = new Promise((resolve) => {
+      this.#beginEnding = resolve
+    })
+    this.done = this.#run().finally(() => this.#beginEnding())
   }
 
   /** Called when this process receives a cancel for the turn, before the store confirms it. */
@@ -243,8 +254,17 @@ export class Turn {
 
   // The pipeline, in the order of the data.
 
-  /** Adds a provider payload to the transcript. Returns false when no more is wanted. */
+  /** Takes a provider payload, after the approval of a call is decided. Returns false when no more is wanted. */
   readonly #hear = (said: StreamEventPayload): Promise<void> | false | undefined => {
+    const decided = this.#serverCalls.approvals.decide(said, this.#control.signal)
+    if (decided === undefined) return this.#take(said)
+    return decided.then(async () => {
+      await this.#take(said)
+    })
+  }
+
+  /** Adds a payload to the transcript. Returns false when no more is wanted. */
+  #take(said: StreamEventPayload): Promise<void> | false | undefined {
     const payload = this.#transcript.take(said)
     if (payload === undefined) {
       return this.#transcript.end !== undefined || this.#isPastCap() ? false : undefined
@@ -343,8 +363,9 @@ export class Turn {
     for (let round = 1; this.#control.reason === undefined; round++) {
       const isFollowed = await this.#ask(thread, round)
       if (!isFollowed || this.#control.reason !== undefined) return
-      if (round >= maxRounds) {
-        return this.#control.stop(failed('TURN_ROUND_LIMIT', `the limit is ${maxRounds} rounds`))
+      if (round > maxRounds) {
+        const detail = `the limit is ${maxRounds} rounds of tool calls`
+        return this.#control.stop(failed('TURN_ROUND_LIMIT', detail))
       }
       await this.#events.flush() // a call that ran is on record, even if this process dies
       await Promise.all(calls.forServer.map((call) => this.#runTool(call)))
@@ -383,7 +404,8 @@ export class Turn {
     const { observer } = this.#services
     // Each round is a run of its own for the provider, which derives ids from it.
     const roundId = round === 1 ? runId : `${runId}-${round}`
-    const ids = { runId: roundId, turnId, threadId, tenant, round }
+    const { call } = this.#services.processor
+    const ids = { runId: roundId, turnId, threadId, tenant, round, ...call }
     const callbacks = {
       onRetry: () => observer.retried(this.#facts),
       onUnknown: (type: string) => observer.unknownEvent(this.#facts, type),
@@ -433,6 +455,7 @@ export class Turn {
     await this.#index(this.#end)
     const event = this.#stamp(this.#end)
     this.#response.take(event)
+    this.#beginEnding()
     await this.#events.seal(event, this.#response.toJson(this.#onError))
     await this.#outputs.flush()
   }

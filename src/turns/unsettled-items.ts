@@ -5,6 +5,7 @@ import { ERROR_CODES } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ReducedResponse, ResponseItem } from '../protocol/response.ts'
+import { type StartedItem, startedItem } from '../protocol/started-items.ts'
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
@@ -54,6 +55,12 @@ export class UnsettledItems {
     if (item === undefined) return ''
     const { initial_content = '', arguments: started = initial_content } = item.start
     return item.text.toString().slice(started.length)
+  }
+
+  /** Returns what was said of an open item. */
+  started(itemId: string): StartedItem | undefined {
+    const item = this.#open.get(itemId)
+    return item && startedItem(item.start, item.text.toString())
   }
 
   /** `isInput`: the item is part of the request, so nobody waits for its output. */
@@ -207,14 +214,29 @@ export class TurnResponse {
   toJson(onError: (error: unknown) => void): string | undefined {
     try {
       const { response } = this.#reducer
-      const json = JSON.stringify(response)
       const maxChars = response.history_given ? MAX_HISTORY_CHARS : MAX_RECORD_CHARS
+      if (!isShorterThan(maxChars, response.output_items)) return undefined
+      const json = JSON.stringify(response)
       return json.length <= maxChars ? json : undefined
     } catch (error) {
       onError(error)
       return undefined
     }
   }
+}
+
+/** Rules out, without encoding it, a response that is too large. */
+function isShorterThan(maxChars: number, items: readonly ResponseItem[]): boolean {
+  let chars = 0
+  for (const item of items) {
+    if (item.type === 'message') {
+      for (const { data } of item.attachments ?? []) chars += data.length
+    }
+    if ('content' in item && typeof item.content === 'string') chars += item.content.length
+    else if ('output' in item && typeof item.output === 'string') chars += item.output.length
+    if (chars > maxChars) return false
+  }
+  return true
 }
 
 /** Returns the item that the event ends without its content. */

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { MAX_ARGUMENT_CHARS } from '../../src/adapters/translation.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import { payloads } from '../../src/testing/payloads.ts'
 import { resolveCaps, type TurnCaps } from '../../src/turns/turn-items.ts'
 import { answer, call, delta, done, end, open, usage, used } from './payloads.ts'
-import { newRig, outputsOf, type Round, readLog, storyOf } from './rig.ts'
+import { newRig, outputsOf, puppet, type Round, readLog, storyOf } from './rig.ts'
 import { checkSettled } from './whole-turn.ts'
 
 const TOOLS = [
@@ -104,8 +106,8 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'rounds up to the cap are allowed',
-    caps: { maxRounds: 2 },
+    name: 'rounds of tool calls up to the cap run, and the model answers',
+    caps: { maxRounds: 1 },
     rounds: [[...call('1', 'add'), end()], [end()]],
     story: [
       'open r:1 function_call',
@@ -119,13 +121,22 @@ const rows: Row[] = [
   {
     name: 'tools do not run for a round beyond the cap',
     caps: { maxRounds: 1 },
-    rounds: [[...call('1', 'add'), end({ usage: usage(1, 1) })], [end()]],
+    rounds: [
+      [...call('1', 'add'), end()],
+      [...call('2', 'add'), end({ usage: usage(1, 1) })],
+      [end()],
+    ],
     story: [
       'open r:1 function_call',
       'r:1 + {}',
       'done r:1 add({})',
+      'open r:2 function_call_output',
+      'done r:2 call-1 = added',
+      'open r:3 function_call',
+      'r:3 + {}',
+      'done r:3 add({})',
       'usage 2',
-      'error r:1 TURN_ROUND_LIMIT',
+      'error r:3 TURN_ROUND_LIMIT',
       'end TURN_ROUND_LIMIT',
     ],
   },
@@ -203,6 +214,55 @@ describe('the caps of a turn', () => {
     const events = await readLog(rig.log, 'r', 'events')
     expect(events.join('').length).toBeLessThan(100_000)
     checkSettled(events)
+  })
+
+  const large = '{"a":"12345678"}'
+  const start = { item_type: 'function_call', name: 'ask', call_id: 'c' } as const
+  const final_item = payloads.functionCall('a', { name: 'ask', call_id: 'c', arguments: large })
+  const whole = { type: 'item_done', item_id: 'a', final_item } as const
+  test.each<[string, StreamEventPayload[], string[]]>([
+    [
+      'in deltas',
+      [open('a', start), delta('a', large.slice(0, 9)), delta('a', large)],
+      ['open r:1 function_call', `r:1 + ${large.slice(0, 9)}`],
+    ],
+    ['at the start', [open('a', { ...start, initial_content: large })], []],
+    ['at the end', [whole], []],
+    ['at the start and the end', [open('a', start), whole, whole], ['open r:1 function_call']],
+  ])(
+    'end a call with too large arguments, whatever the provider: %s',
+    async (_how, said, story) => {
+      const rig = newRig({ processor: { maxArgumentChars: 15 }, rounds: [[...said, end()]] })
+      await rig.submit()
+      await rig.settled()
+      const ended = ['error r:1 TOOL_ARGUMENTS_TOO_LARGE', 'end stop ?']
+      expect(await storyOf(rig.log)).toEqual([...story, ...ended])
+      checkSettled(await readLog(rig.log, 'r', 'events'))
+    },
+  )
+
+  test('end a call with ten times the arguments that are allowed by default', async () => {
+    const args = JSON.stringify('x'.repeat(MAX_ARGUMENT_CHARS / 10))
+    const deltas = Array.from({ length: 99 }, () => delta('a', args))
+    const rig = newRig({ rounds: [[open('a', start), ...deltas, end()]] })
+    await rig.submit()
+    await rig.settled()
+    const events = await readLog(rig.log, 'r', 'events')
+    expect(events.join('').length).toBeLessThan(MAX_ARGUMENT_CHARS * 1.1)
+    expect((await storyOf(rig.log)).slice(-2)).toEqual([
+      'error r:1 TOOL_ARGUMENTS_TOO_LARGE',
+      'end stop ?',
+    ])
+  })
+
+  test('allow the arguments that a provider allows', async () => {
+    const args = JSON.stringify('x'.repeat(MAX_ARGUMENT_CHARS))
+    const said = [...call('a', 'ask', { arguments: args }), end()]
+    const provider = { ...puppet([said]), maxArgumentChars: 2 * MAX_ARGUMENT_CHARS }
+    const rig = newRig({ provider })
+    await rig.submit()
+    await rig.settled()
+    expect((await storyOf(rig.log)).at(-1)).toBe('end tool_calls ?')
   })
 
   test('V13 empty deltas are not stored', async () => {
@@ -295,7 +355,7 @@ describe('the caps of a turn', () => {
       maxRounds: 32,
       maxParallelTools: 8,
       maxApprovalMs: 600_000,
-      maxHistoryBytes: 8_388_608,
+      maxHistoryBytes: 33_554_432,
       maxHistoryTokens: 2_000_000,
     })
   })

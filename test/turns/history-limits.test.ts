@@ -1,6 +1,6 @@
 /** How much of a thread a provider is sent. */
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { hasCode } from '../../src/protocol/errors.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
@@ -214,6 +214,17 @@ describe('the input of a turn', () => {
       bytes: 5000 - bytes,
       tokens: 3000 - 10 - 1000 - 2 - 1,
     })
+  })
+
+  test('is not encoded to find the size of long texts', () => {
+    const encode = vi.spyOn(JSON, 'stringify')
+    const large = resolveCaps({ maxHistoryBytes: 1_000_000 })
+    // Halves of characters take six in JSON.
+    const { bytes } = historyRoom([message('m', '\ud800'.repeat(5000)), called('1')], large)
+    const encoded = encode.mock.results.map(({ value }) => String(value).length)
+    encode.mockRestore()
+    expect(Math.max(...encoded)).toBeLessThan(1000)
+    expect(bytes).toBeLessThan(1_000_000 - 3 * 5000)
   })
 
   test('may use all of the room', () => {

@@ -5,9 +5,10 @@ import {
   type HistoryItem,
   inputEvents,
   inputItems,
+  type Submission,
   type TurnInput,
 } from '../../src/turns/turn-request.ts'
-import { fingerprintOf } from '../../src/turns/turn-runner.ts'
+import { bodyPieces } from '../../src/turns/turn-runner.ts'
 
 const HISTORY: HistoryItem[] = [
   { type: 'message', origin: 'user', content: 'One' },
@@ -48,9 +49,10 @@ describe('what was said before', () => {
   })
 
   test('is part of the fingerprint', () => {
-    const one = fingerprintOf({ input: INPUT, history: HISTORY })
-    expect(fingerprintOf({ input: INPUT, history: [...HISTORY] })).toBe(one)
-    expect(fingerprintOf({ input: INPUT, history: HISTORY.slice(1) })).not.toBe(one)
-    expect(fingerprintOf({ input: INPUT })).not.toBe(one)
+    const textOf = (submission: Submission) => [...bodyPieces(submission)].join('')
+    const one = textOf({ input: INPUT, history: HISTORY })
+    expect(textOf({ input: INPUT, history: [...HISTORY] })).toBe(one)
+    expect(textOf({ input: INPUT, history: HISTORY.slice(1) })).not.toBe(one)
+    expect(textOf({ input: INPUT })).not.toBe(one)
   })
 })

@@ -41,6 +41,32 @@ test('V9 a final_item is completed before it is written', async () => {
   expect(errors).toEqual([])
 })
 
+test('a final_item is completed from what was said before it is written', async () => {
+  const { payloads, outputs, errors } = await play([
+    open('a'),
+    lenient({ type: 'item_delta', item_id: 'a', delta_content: 'Hello' }),
+    lenient({ type: 'item_done', item_id: 'a', final_item: {} }),
+    open('b', { item_type: 'function_call', name: 'read_file' }),
+    lenient({ type: 'item_done', item_id: 'b', final_item: { call_id: 'c', arguments: '{}' } }),
+    open('d', { item_type: 'function_call', name: 'list', call_id: 'e' }),
+    lenient({ type: 'item_delta', item_id: 'd', delta_content: '{"a":1}' }),
+    lenient({ type: 'item_done', item_id: 'd', final_item: {} }),
+    lenient(DONE),
+  ])
+  const items = payloads.flatMap((each) => (each.type === 'item_done' ? [each.final_item] : []))
+  expect(items.slice(1)).toEqual([
+    { type: 'message', id: 'r:1', content: 'Hello', origin: 'agent' },
+    { type: 'function_call', id: 'r:2', name: 'read_file', arguments: '{}', call_id: 'c' },
+    { type: 'function_call', id: 'r:3', name: 'list', arguments: '{"a":1}', call_id: 'e' },
+  ])
+  expect(outputs.slice(-3)).toMatchObject([
+    { type: 'tool_call', status: 'create', toolName: 'read_file', callId: 'c' },
+    { type: 'tool_call', status: 'create', toolName: 'list', toolArguments: { a: 1 } },
+    { type: 'turn_complete' },
+  ])
+  expect(errors).toEqual([])
+})
+
 test.each(['many', null, { prompt_tokens: 1 }])(
   'V9 usage %j does not cost the end',
   async (usage) => {

@@ -136,6 +136,24 @@ describe('D2 a call to a tool of the server', () => {
     expect(rig.errors).toEqual(['TOOL_TIMEOUT'])
   })
 
+  test.each([{ needsApproval: false }, { needsApproval: true }])(
+    'is a failure when its arguments cannot be checked in time: %j',
+    async (approval) => {
+      const parameters = { properties: { a: { type: 'string', pattern: '^(a+)+$' } } }
+      const strict = tool('strict', () => 'ran', { parameters, ...approval })
+      const fields = { arguments: `{"a":"${'a'.repeat(100)}!"}` }
+      const rounds = [[...call('1', 'strict', fields), end('tool_calls')], [end()]]
+      const rig = newRig({ rounds, tools: [strict] })
+      await rig.submit()
+      await rig.settled()
+      expect((await storyOf(rig.log)).slice(4)).toEqual([
+        'done r:2 call-1 ! TOOL_TIMEOUT: The tool timed out: the arguments were not checked within 1000 ms',
+        'end stop ?',
+      ])
+      expect(rig.errors).toEqual(['TOOL_TIMEOUT'])
+    },
+  )
+
   test("passes the turn's ids to the tool", async () => {
     const contexts: ToolCallContext[] = []
     const noting = tool('note', (_args, context) => contexts.push(context))
@@ -245,8 +263,8 @@ describe('D2 a call to a tool of the server', () => {
   })
 })
 
-test('a tool that is not offered runs when it is called', async () => {
-  const hidden = tool('hidden', () => 'found', { isOffered: false })
+test('a tool of one provider runs when it is called, and is not offered', async () => {
+  const hidden = tool('hidden', () => 'found', { onlyFor: 'puppet' })
   const rounds = [[...call('1', 'hidden'), end('tool_calls')], [end()]]
   const rig = newRig({ rounds, tools: [hidden, tool('shown', () => '')] })
   await rig.submit()
