@@ -2,6 +2,7 @@ import { ERROR_CODES, type ErrorCode } from '../protocol/errors.ts'
 import { isExecutedByProvider, isInputItem, isRefusal } from '../protocol/item-marks.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
+import { USER_PROMPT_ID } from '../protocol/started-items.ts'
 import type {
   ErrorObject,
   StreamEvent,
@@ -43,13 +44,19 @@ export type AnswerEnd = { readonly usage: Usage | undefined; readonly at: number
 
 /** Receives a response: items open before they grow, and close before the end. */
 export interface AnswerSink {
+  /** Whether its client receives nothing before the end, so what is withdrawn leaves no trace. */
+  readonly isRetractable?: boolean
   start(payload: StreamEventPayload<'response_start'>): void
   /** The name and id of a call are known. A text opens with its first character, or when it ends without any. */
   open(item: AnswerItem): void
   grow(item: AnswerItem, piece: string): void
-  close(item: AnswerItem, how: AnswerItemEnd): void
+  close(item: AnswerItem, how: AnswerItemEnd, reason?: string): void
   /** An item without content that only its vendor can read. */
   opaque(metadata: Metadata): void
+  /** The call has an output: the provider or this server ran it. */
+  answered?(callId: string): void
+  /** What the provider has counted so far. */
+  usage?(usage: Usage): void
   end(end: AnswerEnd): void
 }
 
@@ -67,8 +74,6 @@ type AnswerKind = AnswerItem['kind']
 /** For usage that the provider does not report. Clients without a tokenizer also estimate with this. */
 export const CHARS_PER_TOKEN = 4
 
-const USER_PROMPT_ID = 'user-prompt'
-
 /**
  * Reads the events of one response and reports what a vendor dialect shows of it: the agent's texts, its reasoning and
  * the calls that the client must run. Input, calls that the provider or this server runs, and approvals are hidden.
@@ -80,6 +85,8 @@ export class AnswerReader {
   /** Call ids that have an output: the provider or this server ran the call. */
   readonly #answered = new Set<string>()
   #usage: Usage | undefined
+  /** Calls that the client must run, by item id. */
+  readonly #finishedCalls = new Map<string, AnswerItem>()
   /** Why the client cannot rely on the calls it received, or missed one. */
   #failure: ErrorObject | undefined
   #inputChars = 0
@@ -127,7 +134,7 @@ export class AnswerReader {
       case 'item_cancelled':
         return this.#withdraw(event.payload.item_id, event.payload.reason)
       case 'usage_update':
-        this.#usage = event.payload.usage ?? this.#usage
+        if (event.payload.usage !== undefined) this.#noteUsage(event.payload.usage)
         return
       case 'response_done':
       case 'response_error':
@@ -138,6 +145,11 @@ export class AnswerReader {
       default:
         return ignoreUnknown(event)
     }
+  }
+
+  #noteUsage(usage: Usage): void {
+    this.#usage = usage
+    this.#sink.usage?.(usage)
   }
 
   #countInput(item: OutputItem): void {
@@ -221,10 +233,14 @@ export class AnswerReader {
   #finishCall(known: HeldItem, final: Extract<OutputItem, { type: 'function_call' }>): void {
     const { item } = known
     item.metadata = final.provider_metadata
+    const isExecuted = isExecutedByProvider(final.provider_metadata)
+    if (known.isOpen && isExecuted && this.#sink.isRetractable) {
+      return this.#sink.close(item, 'withdrawn')
+    }
     if (!known.isOpen) {
       item.callId = final.call_id || item.callId || item.id
       item.name = final.name || item.name
-      if (isExecutedByProvider(final.provider_metadata) || this.#answered.has(item.callId)) return
+      if (isExecuted || this.#answered.has(item.callId)) return
       this.#openWithText(known)
     }
     this.#completeCall(known, final.arguments)
@@ -239,12 +255,14 @@ export class AnswerReader {
       item.isRewritten = true
       item.text = args
     }
+    this.#finishedCalls.set(item.id, item)
     this.#sink.close(item, 'done')
   }
 
   #fail(id: string, error: ErrorObject): void {
     const known = this.#items.get(id)
     this.#items.set(id, 'ended')
+    if (this.#finishedCalls.has(id)) this.#failure ??= error
     if (typeof known !== 'object') return
     const { item, isOpen } = known
     const isHidden = !isOpen && this.#answered.has(item.callId)
@@ -255,13 +273,15 @@ export class AnswerReader {
 
   #withdraw(id: string, reason: string | undefined): void {
     const known = this.#items.get(id)
+    const open = typeof known === 'object' && known.isOpen ? known.item : undefined
+    const item = open ?? this.#finishedCalls.get(id)
     this.#items.set(id, 'ended')
-    if (typeof known !== 'object' || !known.isOpen) return
-    const { item } = known
-    if (item.kind === 'call') {
+    this.#finishedCalls.delete(id)
+    if (item === undefined) return
+    if (item.kind === 'call' && !this.#sink.isRetractable) {
       this.#failure ??= codedError('ITEM_CANCELLED', reason ?? `call "${item.callId}"`)
     }
-    this.#sink.close(item, 'withdrawn')
+    if (item === open || this.#sink.isRetractable) this.#sink.close(item, 'withdrawn', reason)
   }
 
   #end(event: Extract<StreamEvent, { type: 'response_done' | EarlyEnd }>): void {
@@ -304,7 +324,9 @@ export class AnswerReader {
   }
 
   #answer(callId: string | undefined): void {
-    if (callId !== undefined && callId !== '') this.#answered.add(callId)
+    if (callId === undefined || callId === '') return
+    this.#answered.add(callId)
+    this.#sink.answered?.(callId)
   }
 
   #add(fields: NewItem): HeldItem {

@@ -39,6 +39,11 @@ describe('a cassette', () => {
     )
   })
 
+  test('may have a chunk of many megabytes', () => {
+    const line = encodeEntry({ at: 1, call: 1, bytes: new Uint8Array(8_000_000).fill(0xff) })
+    expect(decode(HEAD + line).calls[0]?.chunks[0]?.bytes).toHaveLength(8_000_000)
+  })
+
   test('may have calls of which little is known', () => {
     const cassette = cassetteOf({
       calls: [

@@ -1,114 +1,89 @@
-import { isExecutedByProvider, isInputItem, isRefusal } from '../../protocol/item-marks.ts'
-import type { ReducedResponse, ResponseItem } from '../../protocol/response.ts'
-import type { ErrorObject } from '../../protocol/stream-event.ts'
-import type { ChatCompletionsOptions } from './encode.ts'
+import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
+import { type AnswerItem, AnswerReader, codedError } from '../answer.ts'
+import { AnswerItems } from '../answer-items.ts'
 import {
   abortError,
   type ChatCompletion,
   type ChatError,
   type ChatMessage,
-  type ChatToolCall,
   COMPLETION_OBJECT,
   chatError,
   chatFinishReason,
   chatUsage,
-  codedError,
+  toToolCall,
 } from './wire.ts'
+import type { ChatCompletionsOptions } from './write.ts'
 
 export type ChatCompletionOptions = Omit<ChatCompletionsOptions, 'includeUsage'>
 
-type FunctionCall = Extract<ResponseItem, { type: 'function_call' }>
-
-/** Converts an ended response for a non-streaming client: the completion, or the error. */
+/** Converts the events of a response for a non-streaming client: the completion, or the error. */
 export function toChatCompletion(
-  response: ReducedResponse,
+  events: Iterable<StreamEvent>,
   options: ChatCompletionOptions,
 ): ChatCompletion | ChatError {
-  const items = response.output_items.filter(
-    ({ id, cancelled }) => cancelled === undefined && !isInputItem(response.id, id),
-  )
-  const calls = shownCalls(items)
-  const error = errorOf(response, calls)
-  if (error !== undefined) return chatError(error)
+  const answer = new AnswerItems()
+  const reader = new AnswerReader(answer)
+  for (const event of events) reader.take(event)
+  const result = chatCompletion(answer, options)
+  return 'object' in result ? result : chatError(result)
+}
+
+/** Returns the completion, or why there is none. */
+export function chatCompletion(
+  { items, ended }: AnswerItems,
+  options: ChatCompletionOptions,
+): ChatCompletion | ErrorObject {
+  if (ended === undefined) return codedError('STREAM_ERROR', 'the response has not ended')
+  if (ended.kind === 'failed') return ended.error
+  if (ended.kind === 'cancelled') return abortError()
   const { id, created, model } = options
+  const calls = items.filter(({ kind }) => kind === 'call')
   const message = messageOf(items, calls, options)
   const given = {
-    calls: calls.map((call) => call.arguments || '{}'),
+    calls: calls.map(({ text }) => text),
     refusal: message.refusal !== null,
     isLegacy: options.legacyFunctions === true,
   }
-  const finish_reason = chatFinishReason(response.finish_reason, given)
+  const finish_reason = chatFinishReason(ended.finishReason, given)
   return {
     id,
     object: COMPLETION_OBJECT,
     created,
     model,
     choices: [{ index: 0, message, logprobs: null, finish_reason }],
-    ...(response.usage && { usage: chatUsage(response.usage) }),
-  }
-}
-
-/** Returns the calls without an output, which the client must run. */
-function shownCalls(items: readonly ResponseItem[]): FunctionCall[] {
-  const answered = new Set<string>()
-  for (const item of items) if (item.type === 'function_call_output') answered.add(item.call_id)
-  return items
-    .filter((item) => item.type === 'function_call')
-    .filter((call) => !isExecutedByProvider(call.provider_metadata) && !answered.has(call.call_id))
-}
-
-function errorOf(
-  response: ReducedResponse,
-  calls: readonly FunctionCall[],
-): ErrorObject | undefined {
-  switch (response.status) {
-    case 'complete':
-      return calls.find(({ error }) => error !== undefined)?.error
-    case 'aborted':
-      return abortError()
-    case 'error':
-      return response.error ?? codedError('STREAM_ERROR', 'the response failed')
-    case 'queued':
-    case 'in_progress':
-      return codedError('STREAM_ERROR', 'the response has not ended')
+    ...(ended.usage && { usage: chatUsage(ended.usage) }),
   }
 }
 
 function messageOf(
-  items: readonly ResponseItem[],
-  calls: readonly FunctionCall[],
+  items: readonly AnswerItem[],
+  calls: readonly AnswerItem[],
   options: ChatCompletionOptions,
 ): ChatMessage {
-  const texts = { content: '', refusal: '', reasoning: '' }
+  const texts = { text: '', refusal: '', reasoning: '' }
   const last = options.keepTextAfterToolCalls || !calls[0] ? items.length : items.indexOf(calls[0])
-  for (const [at, item] of items.entries()) {
-    if (item.type !== 'message' && item.type !== 'reasoning') continue
-    if ((item.origin ?? 'agent') !== 'agent') continue
-    if (item.type === 'reasoning') texts.reasoning += item.content
-    else if (at < last)
-      texts[isRefusal(item.provider_metadata) ? 'refusal' : 'content'] += item.content
+  for (const [at, { kind, text }] of items.entries()) {
+    if (kind !== 'call' && (kind === 'reasoning' || at < last)) texts[kind] += text
   }
-  const { content, refusal, reasoning } = texts
+  const { text: content, refusal, reasoning } = texts
   const hasReasoning = reasoning !== '' && options.reasoning !== 'omit'
   return {
     role: 'assistant',
     content: content === '' && (calls.length > 0 || refusal !== '') ? null : content,
     refusal: refusal === '' ? null : refusal,
     ...(hasReasoning && { reasoning_content: reasoning }),
-    ...callFields(calls.map(toolCall), options),
+    ...callFields(calls, options),
   }
 }
 
 /** The older form holds one call. */
 function callFields(
-  calls: ChatToolCall[],
-  { legacyFunctions }: ChatCompletionOptions,
+  calls: readonly AnswerItem[],
+  { legacyFunctions, customTools = [] }: ChatCompletionOptions,
 ): Pick<ChatMessage, 'tool_calls' | 'function_call'> {
   const [first] = calls
   if (first === undefined) return {}
-  return legacyFunctions ? { function_call: first.function } : { tool_calls: calls }
-}
-
-function toolCall({ id, call_id, name, arguments: text }: FunctionCall): ChatToolCall {
-  return { id: call_id || id, type: 'function', function: { name, arguments: text || '{}' } }
+  if (legacyFunctions) return { function_call: { name: first.name, arguments: first.text } }
+  const custom = new Set(customTools)
+  return { tool_calls: calls.map((call) => toToolCall(call, call.text, custom.has(call.name))) }
 }

@@ -1,8 +1,9 @@
 /** The Chat Completions wire format, and how a turn ends in it. */
 
-import { ERROR_CODES, type ErrorCode } from '../../protocol/errors.ts'
-import { parseJsonSafe } from '../../protocol/json.ts'
+import type { ErrorCode } from '../../protocol/errors.ts'
 import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
+import { type AnswerItem, isJson } from '../answer.ts'
+import { customInput } from '../custom-tools.ts'
 
 /** Data of the last frame of a stream. */
 export const DONE = '[DONE]'
@@ -24,6 +25,7 @@ export interface ChatUsage {
 export type ChatToolCallDelta =
   | (ChatToolCall & { index: number })
   | { index: number; function: { arguments: string } }
+  | { index: number; custom: { input: string } }
 
 /** Delta fields that hold text. `reasoning_content` is an extension that many clients read. */
 export type ChatTextField = 'content' | 'reasoning_content' | 'refusal'
@@ -62,11 +64,19 @@ export interface ChatError {
 
 export type ChatFrame = ChatChunk | ChatError
 
-export interface ChatToolCall {
+export interface ChatFunctionCall {
   id: string
   type: 'function'
   function: { name: string; arguments: string }
 }
+
+export interface ChatCustomCall {
+  id: string
+  type: 'custom'
+  custom: { name: string; input: string }
+}
+
+export type ChatToolCall = ChatFunctionCall | ChatCustomCall
 
 export interface ChatMessage {
   role: 'assistant'
@@ -75,13 +85,24 @@ export interface ChatMessage {
   reasoning_content?: string
   tool_calls?: ChatToolCall[]
   /** The only call of an answer to a request with `functions`. */
-  function_call?: ChatToolCall['function']
+  function_call?: ChatFunctionCall['function']
 }
 
 export interface ChatCompletion extends Omit<ChatChunkHead, 'object'> {
   object: typeof COMPLETION_OBJECT
   choices: [{ index: 0; message: ChatMessage; logprobs: null; finish_reason: ChatFinishReason }]
   usage?: ChatUsage
+}
+
+/** A call with its arguments so far. */
+export function toToolCall(
+  { callId: id, name }: Pick<AnswerItem, 'callId' | 'name'>,
+  args: string,
+  isCustom: boolean,
+): ChatToolCall {
+  return isCustom
+    ? { id, type: 'custom', custom: { name, input: customInput(args) } }
+    : { id, type: 'function', function: { name, arguments: args } }
 }
 
 /** What the client received, as far as it determines the finish reason. */
@@ -121,10 +142,6 @@ function withoutCalls(reason: string | null | undefined, refusal: boolean): Chat
   }
 }
 
-function isJson(text: string): boolean {
-  return parseJsonSafe(text) !== text
-}
-
 export function chatUsage(usage: Usage): ChatUsage {
   const { prompt_tokens, completion_tokens, total_tokens, cached_tokens, reasoning_tokens } = usage
   return {
@@ -144,10 +161,6 @@ export function chatError({ code, message }: ErrorObject): ChatError {
 export function abortError(reason = ''): ErrorObject {
   const why = reason === '' ? '' : `: ${reason}`
   return { code: 'ABORTED' satisfies ErrorCode, message: `The turn was stopped${why}` }
-}
-
-export function codedError(code: ErrorCode, detail: string): ErrorObject {
-  return { code, message: `${ERROR_CODES[code].summary}: ${detail}` }
 }
 
 const TYPES_BY_STATUS: Record<string, string> = {

@@ -42,7 +42,7 @@ export interface MessagesObject {
 
 export interface MessagesError {
   type: 'error'
-  error: { type: string; message: string }
+  error: { type: string; message: string; details?: object }
   /** Of an HTTP response. A stream has none: it is the same in every process. */
   request_id: string | null
 }
@@ -93,9 +93,12 @@ const TYPES: Record<string, string> = {
   UPSTREAM_TIMEOUT: 'timeout_error',
   billing_error: 'billing_error',
   context_length_exceeded: 'invalid_request_error',
+  cyber_policy: 'invalid_request_error',
+  inference_hook_denied: 'invalid_request_error',
   insufficient_quota: 'billing_error',
   invalid_prompt: 'invalid_request_error',
   invalid_request_error: 'invalid_request_error',
+  misalignment_policy_violation: 'invalid_request_error',
   model_not_found: 'not_found_error',
   not_found_error: 'not_found_error',
   overloaded_error: 'overloaded_error',

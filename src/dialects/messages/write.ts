@@ -1,5 +1,5 @@
 import { isRecord, parseJsonObject } from '../../protocol/json.ts'
-import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import type { ErrorObject, StreamEventPayload, Usage } from '../../protocol/stream-event.ts'
 import {
   type AnswerEnd,
   type AnswerItem,
@@ -72,6 +72,8 @@ export class MessagesWriter implements AnswerSink {
   #error: MessagesError | undefined
   /** Set when sent text was withdrawn: the client would store what follows as part of the same answer. */
   #withdrawn: ErrorObject | undefined
+  /** The input as the provider had counted it before the answer. */
+  #startUsage: Omit<MessagesUsage, 'output_tokens'> | undefined
   /** The last events. */
   #ending: MessagesEvent[] = []
   #events: MessagesEvent[] = []
@@ -192,6 +194,12 @@ export class MessagesWriter implements AnswerSink {
     this.#advance()
   }
 
+  usage(usage: Usage): void {
+    const { output_tokens: _, ...input } = messagesUsage(usage)
+    // Some servers count the input only at the end.
+    if (!this.#isStarted && usage.prompt_tokens > 0) this.#startUsage = input
+  }
+
   end(end: AnswerEnd): void {
     if (this.#error !== undefined) return
     if (end.usage !== undefined) this.#usage = messagesUsage(end.usage)
@@ -270,10 +278,10 @@ export class MessagesWriter implements AnswerSink {
   /** The message before its content. */
   #startMessage(): MessagesObject {
     const start = { content: [], stop_reason: null, stop_sequence: null }
-    return { ...this.message, ...start, usage: this.#estimate() }
+    return { ...this.message, ...start, usage: { ...this.#estimate(), ...this.#startUsage } }
   }
 
-  /** An estimate: the provider's figures arrive at the end. */
+  /** An estimate: most providers send their figures at the end. */
   #estimate(): MessagesUsage {
     const sent = this.#content.reduce((sum, block) => sum + block.sent.length, 0)
     return {
@@ -372,7 +380,8 @@ function toContent(block: Block): MessagesBlock {
     case 'redacted_thinking':
       return content
     case 'tool_use':
-      return { ...content, input: parseJsonObject(sent) ?? {} }
+      // `maxArgumentChars` bounds them.
+      return { ...content, input: parseJsonObject(sent, Infinity) ?? {} }
   }
 }
 

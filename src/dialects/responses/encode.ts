@@ -91,7 +91,7 @@ export class ResponsesEncoder {
     const frame = this.#writer.frameOf(item)
     if (frame === undefined) return ''
     const number = this.#writer.takeNumber()
-    if (number <= this.#after) return ''
+    if (number <= this.#after || this.#writer.isOmitted(item)) return ''
     return `${frame.start}${number}${frame.middle}${JSON.stringify(piece)}${frame.end}`
   }
 }

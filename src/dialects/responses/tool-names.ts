@@ -1,4 +1,4 @@
-import { isRecord, parseJsonObject } from '../../protocol/json.ts'
+import { isRecord } from '../../protocol/json.ts'
 
 /**
  * The tools of a Responses request as functions. Providers know only functions with flat names, so a custom tool becomes
@@ -17,20 +17,18 @@ export interface NamedTool {
 
 /** The names that every provider accepts. */
 const MAX_NAME_CHARS = 64
+/** What is left of a name before the longest number. */
+const STEM_CHARS = 56
 const REFUSED_CHARS = /[^\w-]/g
 
 /** Lists the tools that a client can run. Hosted ones, such as `web_search`, are not among them. */
 export function namedTools(tools: readonly unknown[]): NamedTool[] {
-  const names = new Set<string>()
+  const names = new FlatNames()
   return tools
     .flatMap((tool) => toolsOf(tool))
     .map((each) => {
-      const flatName = unusedName(
-        each.namespace ? `${each.namespace}__${each.name}` : each.name,
-        names,
-      )
-      names.add(flatName)
-      return { ...each, flatName }
+      const name = each.namespace ? `${each.namespace}__${each.name}` : each.name
+      return { ...each, flatName: names.add(name) }
     })
 }
 
@@ -47,23 +45,24 @@ function toolsOf(tool: unknown): Unnamed[] {
   })
 }
 
-function unusedName(name: string, used: ReadonlySet<string>): string {
-  const safe = name.replaceAll(REFUSED_CHARS, '_').slice(0, MAX_NAME_CHARS)
-  if (!used.has(safe)) return safe
-  for (let count = 2; ; count++) {
-    const suffix = `_${count}`
-    const next = safe.slice(0, MAX_NAME_CHARS - suffix.length) + suffix
-    if (!used.has(next)) return next
+class FlatNames {
+  readonly #used = new Set<string>()
+  /** The last number of each stem. It is counted on from there: a request may repeat one name thousands of times. */
+  readonly #numbers = new Map<string, number>()
+
+  /** Returns the name as providers accept it, with a number if it is taken. */
+  add(name: string): string {
+    const safe = name.replaceAll(REFUSED_CHARS, '_').slice(0, MAX_NAME_CHARS)
+    const stem = safe.slice(0, STEM_CHARS)
+    let unused = safe
+    let number = this.#numbers.get(stem) ?? 1
+    while (this.#used.has(unused)) {
+      number += 1
+      const suffix = `_${number}`
+      unused = safe.slice(0, MAX_NAME_CHARS - suffix.length) + suffix
+    }
+    this.#numbers.set(stem, number)
+    this.#used.add(unused)
+    return unused
   }
-}
-
-/** The text that a custom tool was called with. */
-export function customInput(args: string): string {
-  const input = parseJsonObject(args)?.['input']
-  return typeof input === 'string' ? input : args
-}
-
-/** The arguments of a function that stands for a custom tool. */
-export function customArguments(input: string): string {
-  return JSON.stringify({ input })
 }

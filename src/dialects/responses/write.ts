@@ -8,7 +8,8 @@ import {
   CHARS_PER_TOKEN,
   isJson,
 } from '../answer.ts'
-import { customInput, type NamedTool, namedTools } from './tool-names.ts'
+import { customInput } from '../custom-tools.ts'
+import { type NamedTool, namedTools } from './tool-names.ts'
 import {
   annotationsOf,
   ENCRYPTED_CONTENT,
@@ -44,12 +45,15 @@ export interface ResponsesWriterOptions extends ResponsesHead {
   readonly openResponses?: boolean
   /** Includes encrypted reasoning, as if the request had asked for it. False by default. */
   readonly hasEncryptedContent?: boolean
+  /** Ids of items that the client already has. Their events are left out, but keep their numbers. */
+  readonly omitted?: ReadonlySet<string> | undefined
 }
 
 /** An item with its place in the output. */
 interface Shown {
   readonly item: AnswerItem
   readonly id: string
+  /** Among those that are sent; -1 for an omitted item. */
   readonly index: number
   /** Undefined for a plain function. */
   readonly tool: NamedTool | undefined
@@ -96,16 +100,24 @@ export class ResponsesWriter implements AnswerSink {
   #hasEncryptedContent: boolean
   #hasRefusal = false
   #ending: Ending = RUNNING
+  readonly #omitted: ReadonlySet<string>
+  #sentItems = 0
   #events: ResponsesEvent[] = []
   #nextNumber = 0
 
   /** `inputChars` returns how many characters the input has. */
   constructor(
-    { openResponses = false, hasEncryptedContent = false, ...head }: ResponsesWriterOptions,
+    {
+      openResponses = false,
+      hasEncryptedContent = false,
+      omitted = new Set(),
+      ...head
+    }: ResponsesWriterOptions,
     inputChars: () => number,
   ) {
     this.#head = head
     this.#inputChars = inputChars
+    this.#omitted = omitted
     this.#hasEncryptedContent = hasEncryptedContent
     this.#reasoningName = openResponses ? 'response.reasoning' : 'response.reasoning_text'
     this.#parameters = responsesParameters(undefined, head.model)
@@ -129,15 +141,21 @@ export class ResponsesWriter implements AnswerSink {
     return this.#nextNumber++
   }
 
+  /** Whether the client already has an item. */
+  isOmitted(item: AnswerItem): boolean {
+    return (this.#shown.get(item)?.index ?? 0) < 0
+  }
+
   /** The response so far. */
   get response(): ResponsesObject {
+    const sent = [...this.#shown.values()].filter(({ index }) => index >= 0)
     return {
       id: `resp_${this.#head.turnId}`,
       object: 'response',
       created_at: Math.floor(this.#createdAt / 1000),
       ...this.#ending,
       ...this.#parameters,
-      output: Array.from(this.#shown.values(), (shown) => this.#itemOf(shown)),
+      output: sent.map((shown) => this.#itemOf(shown)),
     }
   }
 
@@ -166,10 +184,11 @@ export class ResponsesWriter implements AnswerSink {
     this.#begin()
     const tool = item.kind === 'call' ? this.#tools.get(item.name) : undefined
     const isCustom = tool?.isCustom === true
+    const id = `${prefixOf(item, isCustom)}_${item.id.replaceAll(/[^\w-]/g, '_')}`
     const shown: Shown = {
       item,
-      id: `${prefixOf(item, isCustom)}_${item.id.replaceAll(/[^\w-]/g, '_')}`,
-      index: this.#shown.size,
+      id,
+      index: this.#omitted.has(id) ? -1 : this.#sentItems++,
       tool,
       status: 'in_progress',
       hasPart: false,
@@ -392,6 +411,7 @@ export class ResponsesWriter implements AnswerSink {
 
   #push({ type, ...fields }: UnnumberedEvent): void {
     const event = { type, sequence_number: this.#nextNumber++, ...fields }
+    if ('output_index' in fields && fields.output_index < 0) return
     this.#events.push(event as ResponsesEvent)
   }
 }

@@ -9,6 +9,29 @@ export function xapiSse(offset: string, payload: string): string {
   return encodeSse({ id: offset, data: payload })
 }
 
+// The order in which the processor writes these fields.
+const STATUS_FIRST =
+  /^\{"type":"(?:message|thinking|tool_call)","turnId":"[^"\\]*","threadId":"[^"\\]*","itemId":"[^"\\]*","status":"/
+
+/**
+ * Returns the JSON of an `update` with status `create`, for a reader to whom the item is new: its first snapshot may
+ * have been superseded. Undefined for all other outputs. Usually does not parse the text.
+ */
+export function asCreated(record: {
+  readonly data: string
+  readonly output: StreamOutput
+}): string | undefined {
+  const { data } = record
+  const start = STATUS_FIRST.exec(data)?.[0].length
+  if (start !== undefined) {
+    if (!data.startsWith('update"', start)) return undefined
+    return `${data.slice(0, start)}create${data.slice(start + 'update'.length)}`
+  }
+  const { output } = record
+  if (!isRecord(output) || !('itemId' in output) || output.status !== 'update') return undefined
+  return JSON.stringify({ ...output, status: 'create' })
+}
+
 /** The fields of a text snapshot that an append needs. */
 export interface TextSnapshot {
   readonly itemId: string

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { toChatCompletion } from '../../../src/dialects/chat-completions/completion.ts'
 import type { ChatMessage } from '../../../src/dialects/chat-completions/wire.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { toResponse } from '../../../src/reducer/reduce.ts'
 import {
   aborted,
   call,
@@ -19,13 +18,12 @@ import {
   thought,
   tokens,
 } from '../../processor/events.ts'
-import { reduceAll } from '../../reducer/events.ts'
 import { HEAD, openCall } from './support.ts'
 
 type Extra = Omit<Parameters<typeof toChatCompletion>[1], keyof typeof HEAD>
 
 function completionOf(turn: readonly StreamEvent[], extra: Extra = {}) {
-  return toChatCompletion(toResponse(reduceAll([start(), ...turn])), { ...HEAD, ...extra })
+  return toChatCompletion([start(), ...turn], { ...HEAD, ...extra })
 }
 
 function toolCall(id: string, text: string, name = 'read_file') {
@@ -235,7 +233,7 @@ describe('in place of a completion there is an error', () => {
   })
 
   test('when it has not begun', () => {
-    expect(toChatCompletion(toResponse(reduceAll([])), HEAD)).toMatchObject({
+    expect(toChatCompletion([], HEAD)).toMatchObject({
       error: { code: 'STREAM_ERROR' },
     })
   })

@@ -84,7 +84,7 @@ const rows: Row[] = [
   {
     name: 'a call without an id waits for it',
     turn: [open('a', { ...CALL, name: 'f' }), delta('a', '{'), call('a', 'c1', '{}', 'f')],
-    deltas: [opened(0, 'c1', 'f'), fragment(0, '{}')],
+    deltas: [opened(0, 'c1', 'f'), fragment(0, '{'), fragment(0, '}')],
   },
   {
     name: 'a call that never gets an id uses its item id',

@@ -75,18 +75,24 @@ const textRows: TextRow[] = [
     name: 'the text of a later item waits until the earlier one ends',
     turn: [
       open('a'),
+      delta('a', 'Hel'),
       open('b'),
       delta('b', 'world'),
-      delta('a', 'Hello'),
+      delta('a', 'lo'),
       done('b', 'world!'),
       done('a', 'Hello '),
     ],
-    deltas: [{ content: 'Hello' }, { content: ' world!' }],
+    deltas: [{ content: 'Hel' }, { content: 'lo' }, { content: ' ' }, { content: 'world!' }],
+  },
+  {
+    name: 'a text takes its place with its first character',
+    turn: [open('a'), open('b'), delta('b', 'Hello '), done('a', 'world'), done('b', 'Hello ')],
+    deltas: [{ content: 'Hello ' }, { content: 'world' }],
   },
   {
     name: 'a later item that is still open goes on by itself when the earlier one ends',
-    turn: [open('a'), open('b'), delta('b', '1'), done('a', ''), delta('b', '2')],
-    deltas: [{ content: '1' }, { content: '2' }],
+    turn: [open('a'), delta('a', 'A'), open('b'), delta('b', '1'), done('a', 'A'), delta('b', '2')],
+    deltas: [{ content: 'A' }, { content: '1' }, { content: '2' }],
   },
   {
     name: 'what waits is sent when the response ends',
@@ -121,13 +127,14 @@ const textRows: TextRow[] = [
   },
   {
     name: 'an item that was cancelled while it waited is not sent',
-    turn: [open('a'), open('b'), delta('b', 'B'), cancel('b'), done('a', 'A')],
+    turn: [open('a'), delta('a', 'A'), open('b'), delta('b', 'B'), cancel('b'), done('a', 'A')],
     deltas: [{ content: 'A' }],
   },
   {
     name: 'a final item of type cancelled is a cancellation',
     turn: [
       open('a'),
+      delta('a', 'A'),
       open('b'),
       delta('b', 'B'),
       finish('b', { type: 'cancelled', id: 'b' }),

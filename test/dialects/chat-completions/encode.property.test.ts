@@ -8,9 +8,8 @@ import type {
 } from '../../../src/dialects/chat-completions/wire.ts'
 import { isExecutedByProvider } from '../../../src/protocol/item-marks.ts'
 import { decodeStreamEvent, type StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { toResponse } from '../../../src/reducer/reduce.ts'
 import { randomTurn } from '../../processor/turns.ts'
-import { eventsOf, reduceAll } from '../../reducer/events.ts'
+import { eventsOf } from '../../reducer/events.ts'
 import { anyPayloads } from '../../reducer/turns.ts'
 import { chunksOf, deltasOf, encodeAll, HEAD, type Heard, hear, isError, sseOf } from './support.ts'
 import { overlappingTurn, sequentialTurn } from './turns.ts'
@@ -151,8 +150,7 @@ test('the generated turns are valid', () => {
 const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
 
 function completionOf(turn: readonly StreamEvent[], keep: boolean): ChatCompletion {
-  const response = toResponse(reduceAll(turn))
-  const completion = toChatCompletion(response, { ...HEAD, keepTextAfterToolCalls: keep })
+  const completion = toChatCompletion(turn, { ...HEAD, keepTextAfterToolCalls: keep })
   if ('error' in completion) throw new Error(completion.error.message)
   return completion
 }

@@ -9,7 +9,6 @@ import {
   chatCompletionsSse,
 } from '../../../src/dialects/chat-completions/encode.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { toResponse } from '../../../src/reducer/reduce.ts'
 import {
   aborted,
   call,
@@ -23,7 +22,6 @@ import {
   thought,
   tokens,
 } from '../../processor/events.ts'
-import { reduceAll } from '../../reducer/events.ts'
 import { HEAD, openCall } from './support.ts'
 
 const usage = { ...tokens(12, 7), cached_tokens: 4, reasoning_tokens: 3 }
@@ -122,7 +120,7 @@ function respond({ model, stream, stream_options }: ChatRequest, response: Serve
   const turn = turns[model] ?? []
   const options = { ...HEAD, model }
   if (!stream) {
-    const completion = toChatCompletion(toResponse(reduceAll(turn)), options)
+    const completion = toChatCompletion(turn, options)
     const status = 'error' in completion ? 502 : 200
     response.writeHead(status, { 'content-type': 'application/json' })
     response.end(JSON.stringify(completion))

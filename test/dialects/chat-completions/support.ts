@@ -1,7 +1,6 @@
 /** Short ways to encode a turn, and to read what a client would make of it. */
 import {
   ChatCompletionsEncoder,
-  type ChatCompletionsOptions,
   chatCompletionsSse,
 } from '../../../src/dialects/chat-completions/encode.ts'
 import type {
@@ -11,6 +10,7 @@ import type {
   ChatFrame,
   ChatToolCallDelta,
 } from '../../../src/dialects/chat-completions/wire.ts'
+import type { ChatCompletionsOptions } from '../../../src/dialects/chat-completions/write.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import { open } from '../../processor/events.ts'
 
@@ -97,6 +97,7 @@ function hearChunk(heard: Heard, chunk: ChatChunk): void {
 }
 
 function hearCall(calls: Heard['calls'], delta: ChatToolCallDelta): void {
+  if ('custom' in delta) throw new Error('the call of a tool that is not custom')
   if ('id' in delta) {
     if (delta.index !== calls.length) throw new Error(`call ${delta.index} opened out of turn`)
     const { name, arguments: text } = delta.function

@@ -238,6 +238,8 @@ describe('an error', () => {
     ['HTTP_429', 'rate_limit_error'],
     ['HTTP_529', 'overloaded_error'],
     ['slow_down', 'overloaded_error'],
+    ['cyber_policy', 'invalid_request_error'],
+    ['inference_hook_denied', 'invalid_request_error'],
     ['insufficient_quota', 'billing_error'],
     ['UPSTREAM_TIMEOUT', 'timeout_error'],
     ['HTTP_401', 'api_error'],

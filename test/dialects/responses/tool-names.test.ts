@@ -1,6 +1,7 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
-import { customInput, namedTools } from '../../../src/dialects/responses/tool-names.ts'
+import { expect, test, vi } from 'vitest'
+import { customInput } from '../../../src/dialects/custom-tools.ts'
+import { namedTools } from '../../../src/dialects/responses/tool-names.ts'
 
 const tool = (name: string) => ({ type: 'function', name })
 
@@ -37,6 +38,19 @@ test('every name is unique, valid, and found again', () => {
       expect(namedTools(given)).toEqual(named)
     }),
   )
+})
+
+test.each([
+  ['the same', () => 'x'],
+  ['of one stem', (at: number) => `${'x'.repeat(58)}${String(at).padStart(6, '0')}`],
+])('names that are taken cost a few steps each: %s', (_name, nameAt) => {
+  const given = Array.from({ length: 1000 }, (_, at) => tool(nameAt(at >> 1)))
+  const has = vi.spyOn(Set.prototype, 'has')
+  const named = namedTools([{ type: 'namespace', name: 'n', tools: given }])
+  const steps = has.mock.calls.length
+  has.mockRestore()
+  expect(new Set(named.map(({ flatName }) => flatName)).size).toBe(given.length)
+  expect(steps).toBeLessThanOrEqual(3 * given.length)
 })
 
 test.each([

@@ -1,0 +1,31 @@
+import type { AnswerEnd, AnswerItem, AnswerItemEnd, AnswerSink } from './answer.ts'
+
+/** Collects what a client receives that does not stream. */
+export class AnswerItems implements AnswerSink {
+  readonly isRetractable = true
+  items: AnswerItem[] = []
+  /** Undefined until the response has ended. */
+  ended: AnswerEnd | undefined
+
+  start(): void {}
+
+  open(item: AnswerItem): void {
+    this.items.push(item)
+  }
+
+  grow(): void {}
+
+  close(item: AnswerItem, how: AnswerItemEnd): void {
+    if (how === 'withdrawn') this.items = this.items.filter((each) => each !== item)
+  }
+
+  answered(callId: string): void {
+    this.items = this.items.filter(({ kind, callId: id }) => kind !== 'call' || id !== callId)
+  }
+
+  opaque(): void {}
+
+  end(end: AnswerEnd): void {
+    this.ended = end
+  }
+}
