@@ -1,1 +1,2 @@
-export { type Locks, type ShareOptions, shareConnections } from './client/share.ts'
+export type { Locks } from './client/multiplex.ts'
+export { type ShareOptions, shareConnections } from './client/share.ts'

@@ -3,7 +3,7 @@ export type { ConnectionState } from './client/connection.ts'
 export { ClientError } from './client/errors.ts'
 export type { Live, Share } from './client/live.ts'
 export type { Page } from './client/page.ts'
-export type { OnAuth, Token } from './client/requests.ts'
+export type { Delivery, OnAuth, Token } from './client/requests.ts'
 export type {
   ApprovalAnswer,
   AttachmentPart,

@@ -2,7 +2,7 @@ import type { Clock } from '../async/clock.ts'
 import type { Context, Share } from './live.ts'
 import { createPage, currentClock, type Page } from './page.ts'
 import { path } from './paths.ts'
-import { createRequests, type OnAuth, type Token } from './requests.ts'
+import { createRequests, type Delivery, type OnAuth, type Token } from './requests.ts'
 import {
   type ApprovalAnswer,
   newId,
@@ -23,6 +23,11 @@ export interface ClientOptions {
   readonly token?: Token | undefined
   /** Called when a request is refused with 401 or 403, also while reconnecting. Returns the token for one more try. */
   readonly onAuth?: OnAuth | undefined
+  /**
+   * Called when a submit, cancel, approval or deletion is sent, waits to be sent again, and is answered: to show why it
+   * waits.
+   */
+  readonly onDelivery?: ((delivery: Delivery) => void) | undefined
   /** Shows tool calls while the model still writes their arguments, as `toolArgumentsText`. Default false. */
   readonly streamArguments?: boolean
   /** Uses one connection for all pages of the browser: `shareConnections()` of `turnstream/client/share`. */

@@ -32,6 +32,7 @@ export type Happening =
   | 'gone' // the turn or thread does not exist, or no longer
   | 'over' // everything has arrived
   | 'tick' // the timer of `nextTickAt` fires
+  | 'hidden' // the page is hidden, and does not need the stream
   | 'wake' // the page is visible again, or the network is back
 
 /** The data of a happening. */
@@ -79,7 +80,10 @@ const connect = (at: Connection, moment: Moment) => {
   return hear({ ...at, phase: 'connecting', request: new AbortController(), pingMs }, moment)
 }
 
-const lose = (at: Connection, { now, random, cause }: Moment): Connection => {
+const overdueAfter = ({ overdueAt }: Connection, { now }: Moment) => Math.min(overdueAt, now + 3000)
+
+const lose = (at: Connection, moment: Moment): Connection => {
+  const { now, random, cause } = moment
   // One that lived this long was good: the next one starts without delay.
   const goodAfterMs = 5000
   const wasGood = at.phase === 'live' && now - at.since >= goodAfterMs
@@ -93,7 +97,7 @@ const lose = (at: Connection, { now, random, cause }: Moment): Connection => {
     cause,
     delayMs: Math.min(LONG_MS, 2 * delayMs),
     dueAt: Math.max(now + random * delayMs, since),
-    overdueAt: Math.min(at.overdueAt, now + 3000),
+    overdueAt: overdueAfter(at, moment),
   }
 }
 
@@ -106,9 +110,18 @@ const settle =
     return { ...IDLE, phase: phase ?? (at.hasOpened ? 'ended' : 'failed'), cause }
   }
 
+/** Releases the stream until the page is shown. */
+const release = (at: Connection): Connection => ({
+  ...at,
+  phase: 'waiting',
+  request: undefined,
+  dueAt: Infinity,
+  overdueAt: Infinity,
+})
+
 /** Connects, unless the server asked to wait longer. */
 const retry = (at: Connection, moment: Moment) =>
-  moment.now >= at.since ? connect(at, moment) : at
+  moment.now >= at.since ? connect({ ...at, overdueAt: overdueAfter(at, moment) }, moment) : at
 
 type Step = (at: Connection, moment: Moment) => Connection
 type Row = Partial<Record<Happening, Step>>
@@ -120,6 +133,7 @@ const ACTIVE: Row = {
   refused: settle('failed'),
   gone: settle(),
   over: settle('ended'),
+  hidden: release,
   // Timers of hidden pages are late, and would end healthy streams.
   tick: (at, moment) => (!moment.isHidden && moment.now >= at.dueAt ? fallSilent(at, moment) : at),
   wake: (at, moment) =>
@@ -176,13 +190,16 @@ export interface ConnectionState {
   readonly status: 'idle' | 'connecting' | 'live' | 'reconnecting' | 'ended' | 'failed'
   /** Why there is no connection. */
   readonly cause?: ClientError | undefined
+  /** When to try again, in ms since the epoch. Undefined while it is tried. */
+  readonly retryAt?: number | undefined
 }
 
 export const IDLE_STATE: ConnectionState = { status: 'idle' }
 
 export const describeConnection = (at: Connection, now: number): ConnectionState => {
-  const { phase, cause } = at
-  if (phase !== 'connecting' && phase !== 'waiting') return { status: phase, cause }
-  if (!at.hasOpened) return { status: 'connecting', cause }
-  return now < at.overdueAt ? { status: 'live' } : { status: 'reconnecting', cause }
+  const { phase, cause, hasOpened } = at
+  const isTrying = phase === 'connecting' || phase === 'waiting'
+  if (isTrying && hasOpened && now < at.overdueAt) return { status: 'live' }
+  const status = !isTrying ? phase : hasOpened ? 'reconnecting' : 'connecting'
+  return { status, cause, retryAt: phase === 'waiting' ? at.dueAt : undefined }
 }

@@ -29,3 +29,9 @@ export class ClientError extends Error {
     Object.assign(this, fields)
   }
 }
+
+/** Browsers name the loss of a connection in many ways: whatever we did not cause is one. */
+export const toClientError = (error: unknown): ClientError =>
+  error instanceof ClientError
+    ? error
+    : new ClientError((error as Error | undefined)?.message, { cause: error })

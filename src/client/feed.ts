@@ -3,7 +3,17 @@ import { APPEND_EVENT, RESYNC_EVENT } from '../protocol/names.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import { ClientError } from './errors.ts'
 import type { Frame } from './sse.ts'
-import { append, apply, EMPTY_VIEW, findTurn, type View } from './view.ts'
+import {
+  append,
+  apply,
+  EMPTY_VIEW,
+  findTurn,
+  mergePage,
+  putTurn,
+  reuse,
+  type TurnView,
+  type View,
+} from './view.ts'
 
 /** The cursor before the first record. */
 export const START = '0-0'
@@ -15,8 +25,8 @@ export interface Feed {
   cursor: string
   /** Of the page before the view, if there is one. */
   older?: string | undefined
-  /** After a restart the view is incomplete until its first records with a cursor: show the previous one. */
-  isHeld?: boolean | undefined
+  /** After a restart, what arrived since. It replaces the view when it is complete: with its first cursor. */
+  rebuilt?: View | undefined
   /** How often the view started over. From the second time on, appends are not requested any more. */
   restarts: number
 }
@@ -25,9 +35,8 @@ export const createFeed = (view: View = EMPTY_VIEW): Feed => ({ view, cursor: ST
 
 /** Starts over: the next connection reads everything again. Throws as if this one were lost. */
 export const restart = (feed: Feed): never => {
-  feed.view = EMPTY_VIEW
   feed.cursor = START
-  feed.isHeld = true
+  feed.rebuilt = EMPTY_VIEW
   feed.restarts += 1
   throw new ClientError('Out of sync')
 }
@@ -35,22 +44,44 @@ export const restart = (feed: Feed): never => {
 /** Takes a frame, or restarts when it does not continue what was received. */
 export const take = (feed: Feed, { event, data, id }: Frame): void => {
   if (!data) return
-  let view: View | undefined
+  const { view, cursor, rebuilt } = feed
+  let next: View | undefined
   try {
-    view = viewAfter(feed, event, JSON.parse(data))
+    next = viewAfter(rebuilt ?? view, cursor, event, JSON.parse(data))
   } catch {
     // Not JSON, or not of the shape that its name promises.
   }
-  feed.view = view ?? restart(feed)
-  if (id !== feed.cursor) feed.isHeld = false
+  if (!next) return restart(feed)
+  const isComplete = !rebuilt || id !== cursor
+  feed.rebuilt = isComplete ? undefined : next
+  if (isComplete) feed.view = rebuilt ? reuse(next, view) : next
   feed.cursor = id
 }
+
+/**
+ * Replaces the turns that a page of the newest turns covers. Older ones stay, and so do those submitted here that the
+ * gateway has not sent. `older` is the cursor of the page before.
+ */
+export const replaceNewest = (feed: Feed, page: View, older: string | undefined): void => {
+  const { turns } = feed.view
+  const [first] = turns
+  const merged = mergePage(feed.view, page)
+  // Otherwise the view begins where it did.
+  if (!first?.started || first.turnId !== merged.turns[0]?.turnId) feed.older = older
+  feed.view = turns.reduce(addSubmitted, merged)
+  feed.rebuilt = undefined
+}
+
+/** Adds a turn that is submitted here, unless the gateway has sent it. */
+export const addSubmitted = (view: View, turn: TurnView): View =>
+  turn.started || findTurn(view, turn.turnId)?.started ? view : putTurn(view, turn)
 
 /** What a frame says, by its name. */
 type Data = AppendFrame & StreamOutput & { readonly reason?: string; readonly replaces?: string }
 
 const viewAfter = (
-  { view, cursor }: Feed,
+  view: View,
+  cursor: string,
   event: string | undefined,
   data: Data,
 ): View | undefined => {

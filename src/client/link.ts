@@ -9,7 +9,7 @@ import {
   nextTickAt,
   transition,
 } from './connection.ts'
-import { ClientError } from './errors.ts'
+import { toClientError } from './errors.ts'
 import type { Page } from './page.ts'
 
 export interface LinkDeps {
@@ -57,13 +57,16 @@ export const createLink = (
     }
 
     stopListening?.()
-    stopListening = at.dueAt < Infinity ? page.onWake(() => dispatch('wake')) : undefined
+    stopListening =
+      at.request || at.phase === 'waiting' ? page.onWake(() => dispatch('wake')) : undefined
     cancelTimer?.()
     const wait = nextTickAt(at, moment) - now
     cancelTimer = wait < Infinity ? clock.after(wait, () => dispatch('tick')) : undefined
 
     const next = describeConnection(at, now)
-    if (next.status !== state.status || next.cause !== state.cause) onChange((state = next))
+    const isSame =
+      next.status === state.status && next.cause === state.cause && next.retryAt === state.retryAt
+    if (!isSame) onChange((state = next))
   }
 
   const start = (signal: AbortSignal): void => {
@@ -73,11 +76,7 @@ export const createLink = (
     attempt(signal, report).then(
       () => report('over'),
       (error: unknown) => {
-        // Browsers name the loss of a connection in many ways: whatever we did not cause is one.
-        const cause =
-          error instanceof ClientError
-            ? error
-            : new ClientError((error as Error | undefined)?.message, { cause: error })
+        const cause = toClientError(error)
         report(meaningOf(cause.status), { cause })
       },
     )
@@ -87,7 +86,7 @@ export const createLink = (
 }
 
 /** What the HTTP status of an error means for a connection. */
-const meaningOf = (status: number): Happening => {
+export const meaningOf = (status: number): Happening => {
   if (status >= 500 || [0, 408, 429].includes(status)) return 'lost'
   return [404, 410].includes(status) ? 'gone' : 'refused'
 }

@@ -9,9 +9,9 @@
  * `turn` and `thread` say what is read and what a state looks like. `client` creates and shares them.
  */
 import { type ConnectionState, IDLE_STATE } from './connection.ts'
-import { type Attempt, createLink, type Report } from './link.ts'
+import { type Attempt, createLink } from './link.ts'
 import type { Requests, RequestsOptions } from './requests.ts'
-import { type OnFrames, readStream, type Source } from './stream.ts'
+import { readStream, type Source } from './stream.ts'
 import type { View } from './view.ts'
 
 /**
@@ -46,8 +46,6 @@ export interface SharedStream extends Source {
   readonly context: Context
   /** Publishes what the feed has taken. */
   readonly changed: () => void
-  /** Reads the stream itself. */
-  readonly connect: (signal: AbortSignal, report: Report, onFrames?: OnFrames) => Promise<void>
 }
 
 /** Lets several pages use one connection. */
@@ -81,9 +79,8 @@ export const createLive = <State extends { readonly connection: ConnectionState 
 
   const publish = () => {
     isFrameDue = false
-    const next = feed.isHeld ? view : feed.view
-    if (next === view && current === state.connection) return
-    view = next
+    if (feed.view === view && current === state.connection) return
+    view = feed.view
     state = toState(view, current)
     for (const listener of listeners) listener()
   }
@@ -95,12 +92,9 @@ export const createLive = <State extends { readonly connection: ConnectionState 
     isFrameDue = true
   }
 
-  const connect: SharedStream['connect'] = (signal, report, onFrames) =>
-    readStream(context, source, signal, report, (frames) => {
-      changed()
-      onFrames?.(frames)
-    })
-  const attempt = share?.({ ...source, context, changed, connect }) ?? connect
+  const attempt: Attempt =
+    share?.({ ...source, context, changed }) ??
+    ((signal, report) => readStream(context, source, signal, report, changed))
   const dispatch = createLink(context, attempt, (next) => {
     current = next
     changed()
@@ -114,10 +108,16 @@ export const createLive = <State extends { readonly connection: ConnectionState 
       const call = () => listener()
       listeners = [...listeners, call]
       dispatch('open')
-      // What does not exist may have been created by another page.
-      const stop = page.onWake(() => {
-        if (current.status === 'failed') dispatch('open')
-      })
+      const stop = page.onWake(
+        // What does not exist may have been created by another page.
+        () => {
+          if (current.status === 'failed') dispatch('open')
+        },
+        // A turn ends by itself, and may be awaited.
+        () => {
+          if (!source.isOver) dispatch('hidden')
+        },
+      )
       return () => {
         stop()
         listeners = listeners.filter((each) => each !== call)

@@ -3,8 +3,11 @@ import type { Clock } from '../async/clock.ts'
 /** The page that a client runs in. */
 export interface Page {
   readonly isHidden: () => boolean
-  /** Calls `listener` when the page is shown again or the network is back. Returns a function that stops it. */
-  readonly onWake: (listener: () => void) => () => void
+  /**
+   * Calls `listener` when the page is shown again or the network is back, and `onHide` when the page is hidden. Returns a
+   * function that stops both.
+   */
+  readonly onWake: (listener: () => void, onHide?: () => void) => () => void
   /** Runs a task before the next frame is drawn, or soon where none is. Tasks of one frame run in one go. */
   readonly nextFrame: (task: () => void) => void
 }
@@ -21,11 +24,9 @@ export const createPage = (): Page => {
   return {
     isHidden,
 
-    onWake(listener) {
+    onWake(listener, onHide) {
       const stop = new AbortController()
-      const wake = () => {
-        if (!isHidden()) listener()
-      }
+      const wake = () => (isHidden() ? onHide?.() : listener())
       // Node has no global events.
       for (const type of WAKE_EVENTS) globalThis.addEventListener?.(type, wake, stop)
       return () => stop.abort()

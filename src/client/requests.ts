@@ -1,4 +1,4 @@
-import { LONG_MS } from './connection.ts'
+import { type ConnectionState, LONG_MS } from './connection.ts'
 import { ClientError } from './errors.ts'
 import { type Attempt, createLink, type LinkDeps } from './link.ts'
 
@@ -8,10 +8,21 @@ export type Token = string | (() => string | undefined | Promise<string | undefi
 /** Returns a new token, or undefined to give up. When it throws, the request is tried again later. */
 export type OnAuth = (error: ClientError) => string | undefined | Promise<string | undefined>
 
+/** A submit or another command, which is sent until the gateway answers. */
+export interface Delivery extends ConnectionState {
+  /** `connecting` until it is answered, with the cause and `retryAt` while it waits. Then `ended` or `failed`. */
+  readonly status: ConnectionState['status']
+  readonly path: string
+  readonly body: object | undefined
+  /** Sends it at once instead of waiting, unless the gateway asked to wait. */
+  readonly retry: () => void
+}
+
 export interface RequestsOptions extends LinkDeps {
   readonly baseUrl: string
   readonly token?: Token | undefined
   readonly onAuth?: OnAuth | undefined
+  readonly onDelivery?: ((delivery: Delivery) => void) | undefined
   readonly fetch?: typeof fetch
 }
 
@@ -39,7 +50,7 @@ export interface Requests {
 }
 
 export const createRequests = (options: RequestsOptions): Requests => {
-  const { baseUrl, token, onAuth, fetch = globalThis.fetch, clock } = options
+  const { baseUrl, token, onAuth, onDelivery, fetch = globalThis.fetch, clock } = options
   let fresh: string | undefined
   let refreshing: Promise<void> | undefined
 
@@ -86,10 +97,12 @@ export const createRequests = (options: RequestsOptions): Requests => {
         await (await send(path, { method: json ? 'POST' : 'DELETE', body: json, signal })).text()
         resolve()
       }
-      const dispatch = createLink(options, attempt, ({ status, cause }) => {
-        if (status === 'failed') reject(cause)
+      const retry = () => dispatch('open')
+      const dispatch = createLink(options, attempt, (connection) => {
+        if (connection.status === 'failed') reject(connection.cause)
+        onDelivery?.({ ...connection, path, body, retry })
       })
-      dispatch('open')
+      retry()
       onStart?.(() => {
         const cause = new ClientError('Cancelled', { code: 'ABORTED', status: 499 })
         dispatch('refused', { cause })

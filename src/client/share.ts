@@ -1,20 +1,13 @@
 import { LONG_MS } from './connection.ts'
 import { ClientError } from './errors.ts'
-import { type Feed, START, take } from './feed.ts'
+import { type Feed, replaceNewest, START, take } from './feed.ts'
 import type { Report } from './link.ts'
-import type { Share, SharedStream } from './live.ts'
+import type { Context, Share, SharedStream } from './live.ts'
+import { type Locks, multiplex, PATIENCE_MS } from './multiplex.ts'
 import type { Frame } from './sse.ts'
-import type { OnFrames } from './stream.ts'
+import { type OnFrames, readStream } from './stream.ts'
+import { postTo } from './thread-streams.ts'
 import { apply, findTurn, outputsOf } from './view.ts'
-
-/** What is used of the browser's `navigator.locks`. */
-export interface Locks {
-  request(
-    name: string,
-    options: { readonly signal: AbortSignal },
-    callback: () => Promise<void> | undefined,
-  ): Promise<unknown>
-}
 
 export interface ShareOptions {
   /**
@@ -26,10 +19,12 @@ export interface ShareOptions {
   readonly locks?: Locks | undefined
 }
 
-type State = Omit<Feed, 'restarts'>
+type State = Omit<Feed, 'restarts' | 'rebuilt'>
 
 /** What the page with the connection sends to the others. */
 interface Message {
+  /** When the page got the connection. Messages of the page before may arrive later than those of this one. */
+  readonly term: number
   /** Everything so far, for a page that asked. */
   readonly state?: State
   readonly pingMs?: number | undefined
@@ -41,13 +36,10 @@ interface Message {
 /** What a page sends that has missed something. */
 const ASK = 'ask'
 
-/** A page that has the connection and does not answer for so long is frozen. */
-const PATIENCE_MS = 3000
-
 /**
- * Lets all pages of a browser use one connection per turn or thread. The page that holds a Web Lock has the connection, and
- * sends what arrives to the others. When it is closed, another page continues from its own cursor. Without Web Locks, or
- * without an answer, a page uses a connection of its own.
+ * Lets all pages of a browser use one connection per turn, and one for all threads. The page that holds a Web Lock has the
+ * connection, and sends what arrives to the others. When it is closed, another page continues from its own cursor. Without
+ * Web Locks, or without an answer, a page uses a connection of its own.
  *
  * @example
  * const client = createClient({ baseUrl, token, share: shareConnections() })
@@ -55,12 +47,19 @@ const PATIENCE_MS = 3000
 export function shareConnections(options: ShareOptions = {}): Share {
   const { key, locks = globalThis.navigator?.locks } = options
   return (stream) => async (signal, report) => {
-    if (!locks || typeof BroadcastChannel !== 'function') return stream.connect(signal, report)
-    const name = await nameOf(stream, key)
+    const { context, feed, path, threadId } = stream
+    if (!locks || typeof BroadcastChannel !== 'function') {
+      return readStream(context, stream, signal, report, stream.changed)
+    }
+    const toName = await namesOf(context, key)
     signal.throwIfAborted()
-    const channel = new BroadcastChannel(name)
+    const channel = new BroadcastChannel(toName(path))
+    const name = toName('/xapi/streams')
+    const isAppending = feed.restarts < 2
+    const send =
+      threadId && isAppending ? multiplex({ name, locks, context, feed, threadId }) : context.send
     try {
-      await shareStream({ stream, locks, channel, signal, report })
+      await shareStream({ stream, locks, channel, send, signal, report })
     } finally {
       channel.close()
     }
@@ -71,57 +70,57 @@ interface Sharing {
   readonly stream: SharedStream
   readonly locks: Locks
   readonly channel: BroadcastChannel
+  /** Sends the request of the page with the connection. */
+  readonly send: Context['send']
   readonly signal: AbortSignal
   readonly report: Report
 }
 
 /** Follows the page with the connection, until this page gets the lock or nobody answers: then it reads the stream. */
-function shareStream({ stream, locks, channel, signal, report }: Sharing): Promise<void> {
-  const { feed } = stream
-  const { clock } = stream.context
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
-  const post = (message: Message | typeof ASK) => channel.postMessage(message)
+function shareStream({ stream, locks, channel, send, signal, report }: Sharing): Promise<void> {
+  const { feed, context } = stream
+  const post = (message: Message | typeof ASK) => postTo(channel, message)
+  /** The newest that is known. */
+  let term = 0
   let role: 'follower' | 'leader' | 'alone' = 'follower'
   /** Whether frames continue what this page has. */
   let isJoined = false
   let pingMs = LONG_MS
-  let heardAt = clock.now()
+  let heardAt = context.clock.now()
   let stopWaiting: (() => void) | undefined
 
   const note: Report = (happening, fact) => {
     pingMs = fact?.pingMs ?? pingMs
-    heardAt = clock.now()
+    heardAt = context.clock.now()
     report(happening, fact)
   }
 
   const ended = new Promise<void>((resolve, reject) => {
     const read = (as: 'leader' | 'alone') => {
       role = as
+      term = Math.max(term + 1, context.clock.now())
       stopWaiting?.()
       let from = feed.cursor
       const tell: OnFrames = (frames) => {
-        if (as === 'leader') post({ frames, from })
+        stream.changed()
+        if (as === 'leader') post({ term, frames, from })
         from = feed.cursor
       }
-      stream.connect(signal, note, tell).then(resolve, reject)
+      const deps = as === 'leader' ? { ...context, send } : context
+      readStream(deps, stream, signal, note, tell).then(resolve, reject)
     }
 
-    const follow = (message: Message) => {
+    const follow = ({ state, frames, ...message }: Message) => {
+      if (message.term < term) return
+      term = message.term
       stopWaiting?.()
       report('heard')
-      const { state, frames } = message
       if (state) {
         if (!isJoined || state.cursor !== feed.cursor) adopt(feed, state)
         isJoined = true
       } else if (!frames) return
       else if (!isJoined || message.from !== feed.cursor) return post(ASK)
-      else {
-        try {
-          for (const frame of frames) take(feed, frame)
-        } catch (error) {
-          return reject(error)
-        }
-      }
+      else for (const frame of frames) take(feed, frame)
       report('opened', { pingMs: message.pingMs })
       stream.changed()
       if (stream.isOver?.()) resolve()
@@ -130,17 +129,21 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
     channel.addEventListener('message', ({ data }: MessageEvent<Message | typeof ASK>) => {
       if (data !== ASK) {
         // Meanwhile another attempt may take frames.
-        if (role === 'follower' && !signal.aborted) follow(data)
+        if (role !== 'follower' || signal.aborted) return
+        try {
+          follow(data)
+        } catch (error) {
+          reject(error)
+        }
       } else if (role === 'leader') {
         // Nobody watches the connection of a hidden page. The page that asks gets the lock.
-        if (clock.now() - heardAt >= 2 * pingMs) {
+        if (context.clock.now() - heardAt >= 2 * pingMs) {
           return report('lost', { cause: new ClientError('Timed out') })
         }
-        // Without anything yet, at least it answers.
-        post(feed.cursor === START ? {} : { state: stateOf(feed), pingMs })
+        post(answerTo(feed, { term, pingMs }))
       }
     })
-    stopWaiting = clock.after(PATIENCE_MS, () => read('alone'))
+    stopWaiting = context.clock.after(PATIENCE_MS, () => read('alone'))
     signal.addEventListener('abort', reject)
     post(ASK)
     locks
@@ -155,23 +158,29 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
   return ended.finally(() => stopWaiting?.())
 }
 
+/** Answers a page that asks, also without anything to join yet. */
+function answerTo(feed: Feed, message: Message): Message {
+  return feed.cursor === START ? message : { ...message, state: stateOf(feed) }
+}
+
 /** What a page needs to join. Turns that are not stored yet stay with their page, which alone learns of a refusal. */
-function stateOf({ view, cursor, older, isHeld }: Feed): State {
-  return { view: { turns: view.turns.filter(({ started }) => started) }, cursor, older, isHeld }
+function stateOf({ view, cursor, older }: Feed): State {
+  return { view: { turns: view.turns.filter(({ started }) => started) }, cursor, older }
 }
 
-/** Replaces what a page has by what another one has, except for what is newer or only submitted here. */
-function adopt(feed: Feed, { view, cursor, older, isHeld }: State): void {
-  const known = feed.view.turns.filter(({ turnId, started }) => !started || findTurn(view, turnId))
-  feed.view = known.flatMap(outputsOf).reduce(apply, view)
+/** Takes what another page has, except for what is newer or only submitted here. */
+function adopt(feed: Feed, { view, cursor, older }: State): void {
+  const known = feed.view.turns.filter(({ turnId }) => findTurn(view, turnId))
+  replaceNewest(feed, known.flatMap(outputsOf).reduce(apply, view), older)
   feed.cursor = cursor
-  feed.older = older
-  feed.isHeld = isHeld
 }
 
-/** Pages of another user, of another gateway or with another version of these messages have nothing in common. */
-async function nameOf({ context, path }: SharedStream, key?: string): Promise<string> {
-  const credential = new TextEncoder().encode(key ?? (await context.token()) ?? '')
+/**
+ * Returns how locks and channels are named. Pages of another user, of another gateway or with another version of these
+ * messages have nothing in common.
+ */
+async function namesOf({ baseUrl, query, token }: Context, key?: string) {
+  const credential = new TextEncoder().encode(key ?? (await token()) ?? '')
   const hash = new Uint32Array(await crypto.subtle.digest('SHA-256', credential)).join('-')
-  return `turnstream/1 ${context.baseUrl}${path}${context.query} ${hash}`
+  return (path: string) => `turnstream/2 ${baseUrl}${path}${query} ${hash}`
 }

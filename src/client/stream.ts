@@ -11,6 +11,8 @@ export interface Source {
   readonly feed: Feed
   /** Of the turn or thread. */
   readonly path: string
+  /** Of a thread. */
+  readonly threadId?: string
   /** Runs before every connection. */
   readonly prepare: (signal: AbortSignal, report: Report) => Promise<void>
   /** Whether everything arrived. Without it, it ends when it is deleted. */
@@ -21,7 +23,7 @@ export type OnFrames = (frames: readonly Frame[]) => void
 
 /** Reads a stream from the cursor of its feed. Resolves when everything arrived, and rejects when it is cut. */
 export const readStream = async (
-  { send, query }: Context,
+  { send, query, page }: Context,
   source: Source,
   signal: AbortSignal,
   report: Report,
@@ -32,6 +34,7 @@ export const readStream = async (
   signal.throwIfAborted()
   onFrames([])
   if (isOver?.()) return
+  if (!isOver && page.isHidden()) return report('hidden')
   const from = (feed.restarts < 2 ? '&encoding=append' : '') + path`&from=${feed.cursor}`
   const response = await send(source.path + query + from, { signal }).catch(
     (error: ClientError) => {

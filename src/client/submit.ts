@@ -66,7 +66,7 @@ export interface TurnSettings {
   readonly agentId?: string
   readonly tools?: readonly ClientTool[]
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string }
-  readonly reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high'
+  readonly reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
   readonly reasoningSummary?: 'none' | 'auto' | 'concise' | 'detailed'
   readonly thinkingBudget?: number
   readonly maxOutputTokens?: number

@@ -1,12 +1,12 @@
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ConnectionState } from './connection.ts'
 import { ClientError } from './errors.ts'
-import { createFeed, START } from './feed.ts'
+import { addSubmitted, createFeed, replaceNewest, START } from './feed.ts'
 import { type Context, createLive, type Live, type OpenLive } from './live.ts'
 import { path } from './paths.ts'
 import { readText } from './stream.ts'
 import type { OpenTurn } from './turn.ts'
-import { apply, EMPTY_VIEW, findTurn, prepend, putTurn, type TurnView, type View } from './view.ts'
+import { apply, EMPTY_VIEW, prepend, type TurnView, type View } from './view.ts'
 
 export interface ThreadState {
   /** Oldest first, from the oldest that was loaded, with those submitted here that the gateway has not sent yet. */
@@ -54,6 +54,7 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
   const live = createLive<ThreadState>(context, {
     feed,
     path: route,
+    threadId,
     async prepare(signal, report) {
       if (feed.cursor !== START) return
       const seen = submitted
@@ -69,10 +70,8 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
       })
       const page: ThreadPage = JSON.parse(json)
       const [last] = page.turns
-      feed.view = feed.view.turns.reduce(addSubmitted, viewOf(page))
-      feed.older = page.nextCursor
+      replaceNewest(feed, viewOf(page), page.nextCursor)
       feed.cursor = last ? `${last.turnId}/${last.offset}` : START
-      feed.isHeld = false
     },
     toState: ({ turns }, connection) => ({ turns, hasOlder: !!feed.older, connection }),
   })
@@ -109,10 +108,6 @@ export const createThread = (context: Context, threadId: string): OpenThread => 
     },
   })
 }
-
-/** Adds a turn that is submitted here, unless the gateway has sent it. */
-const addSubmitted = (view: View, turn: TurnView): View =>
-  turn.started || findTurn(view, turn.turnId)?.started ? view : putTurn(view, turn)
 
 const viewOf = ({ turns }: ThreadPage): View =>
   turns

@@ -38,7 +38,7 @@ export const createTurn = (
     path: path`/xapi/turns/${turnId}`,
     // A turn that is not stored yet would be unknown.
     prepare: accepted,
-    isOver: () => !feed.isHeld && !!feed.view.turns[0]?.end,
+    isOver: () => !feed.rebuilt && !!feed.view.turns[0]?.end,
     toState: ({ turns: [turn] }, connection) => ({ turn, connection }),
   })
   return Object.assign(live, { turnId, accepted })

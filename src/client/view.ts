@@ -82,6 +82,29 @@ export const prepend = (view: View, older: View): View => {
   return merged
 }
 
+/** Puts the turns of a view that are older than those of a page before the page. What is equal keeps its identity. */
+export const mergePage = (view: View, page: View): View => {
+  const first = page.turns[0]
+  const older = first ? view.turns.slice(0, Math.max(0, indexOfTurn(view, first.turnId))) : []
+  return reuse(prepend(page, { turns: older }), view)
+}
+
+/** Returns `view` with what is equal in `known` in its place, so that it keeps its identity. */
+export const reuse = (view: View, known: View): View => ({
+  turns: view.turns.map((turn) => {
+    const before = findTurn(known, turn.turnId)
+    if (!before || isEqual(turn, before)) return before ?? turn
+    const items = turn.items.map((item) => {
+      const same = findItem(before, item.itemId)
+      return same && isEqual(item, same) ? same : item
+    })
+    return { ...turn, items }
+  }),
+})
+
+const isEqual = (one: object, other: object): boolean =>
+  JSON.stringify(one) === JSON.stringify(other)
+
 /** Everything that is known of a turn. */
 export const outputsOf = ({ started, items, end }: TurnView): StreamOutput[] =>
   [started, ...items, end].flatMap((output) => output ?? [])
@@ -145,7 +168,7 @@ const isNewer = (item: ItemSnapshot, known: ItemSnapshot): boolean => {
   if (progress > progressOf(known)) return true
   // Text cut by the token limit is complete twice, the second time with a reason.
   if (progress < Infinity || (known.finishReason && !item.finishReason)) return false
-  return JSON.stringify(item) !== JSON.stringify(known)
+  return !isEqual(item, known)
 }
 
 /** More than the length of any text. */

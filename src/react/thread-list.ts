@@ -63,34 +63,47 @@ class SharedThreadList {
     return () => this.#listeners.delete(call)
   }
 
-  readonly refresh = async (): Promise<void> => {
-    const shown = Math.max(this.#state.threads.length, PAGE_LENGTH)
-    await this.#request({ limit: Math.min(shown, MAX_PAGE_LENGTH) }, [])
-  }
+  /** Loads as much as is shown. */
+  readonly refresh = (): Promise<void> =>
+    this.#request(async (isNewest) => {
+      const count = Math.max(this.#state.threads.length, PAGE_LENGTH)
+      let list: ThreadList = { threads: [] }
+      do {
+        const limit = Math.min(count - list.threads.length, MAX_PAGE_LENGTH)
+        list = await this.#loadAfter(list, { limit })
+      } while (list.nextCursor !== undefined && list.threads.length < count && isNewest())
+      return list
+    })
 
   readonly loadMore = async (): Promise<void> => {
-    const cursor = this.#nextCursor
-    if (cursor === undefined || this.#load !== undefined) return
-    await this.#request({ cursor }, this.#state.threads)
+    const nextCursor = this.#nextCursor
+    if (nextCursor === undefined || this.#load !== undefined) return
+    await this.#request(() => this.#loadAfter({ threads: this.#state.threads, nextCursor }))
   }
 
-  async #request(
-    page: { limit?: number; cursor?: string },
-    before: ThreadList['threads'],
-  ): Promise<void> {
+  /** Adds a page to a list. A thread that has moved meanwhile may be on two pages. */
+  async #loadAfter(list: ThreadList, page: { limit?: number } = {}): Promise<ThreadList> {
+    const { nextCursor: cursor } = list
+    const next = await this.#client.threads({ ...page, ...(cursor !== undefined && { cursor }) })
+    const known = new Set(list.threads.map(({ threadId }) => threadId))
+    const added = next.threads.filter(({ threadId }) => !known.has(threadId))
+    return { ...next, threads: [...list.threads, ...added] }
+  }
+
+  async #request(request: (isNewest: () => boolean) => Promise<ThreadList>): Promise<void> {
     const load = (this.#load = {})
+    const isNewest = () => load === this.#load
     if (!this.#state.isLoading) this.#publish({ ...this.#state, isLoading: true, error: undefined })
-    const state = await this.#client.threads(page).then(
-      ({ threads, nextCursor }): ThreadListState => {
-        if (load === this.#load) this.#nextCursor = nextCursor
-        const known = new Set(before.map(({ threadId }) => threadId))
-        const added = threads.filter(({ threadId }) => !known.has(threadId))
-        const hasMore = nextCursor !== undefined
-        return { threads: [...before, ...added], hasMore, isLoading: false, error: undefined }
+    const state = await request(isNewest).then(
+      (list): ThreadListState => {
+        if (isNewest()) this.#nextCursor = list.nextCursor
+        const threads = reuse(list.threads, this.#state.threads)
+        const hasMore = list.nextCursor !== undefined
+        return { threads, hasMore, isLoading: false, error: undefined }
       },
       (error: Error): ThreadListState => ({ ...this.#state, isLoading: false, error }),
     )
-    if (load !== this.#load) return
+    if (!isNewest()) return
     this.#load = undefined
     this.#publish(state)
   }
@@ -99,4 +112,23 @@ class SharedThreadList {
     this.#state = state
     for (const listener of Array.from(this.#listeners)) listener()
   }
+}
+
+/** Returns `threads` with what is equal in `known` in its place, so that memoised components do not render again. */
+function reuse(
+  threads: ThreadList['threads'],
+  known: ThreadList['threads'],
+): ThreadList['threads'] {
+  const byId = new Map(known.map((thread) => [thread.threadId, thread]))
+  const reused = threads.map((thread) => {
+    const before = byId.get(thread.threadId)
+    return before !== undefined && isEqual(thread, before) ? before : thread
+  })
+  const isSame =
+    reused.length === known.length && reused.every((thread, at) => thread === known[at])
+  return isSame ? known : reused
+}
+
+function isEqual(one: object, other: object): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
 }

@@ -27,6 +27,7 @@ const FACTS: Record<Happening, Fact> = {
   gone: { cause: REFUSAL },
   over: {},
   tick: {},
+  hidden: {},
   wake: {},
 }
 
@@ -53,32 +54,32 @@ const EXPECTED: Record<Phase, Record<Happening, Phase | 'ignored' | 'same'>> = {
   idle: {
     ...{ open: 'connecting', close: 'ignored', opened: 'ignored', heard: 'ignored' },
     ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
-    ...{ tick: 'ignored', wake: 'ignored' },
+    ...{ tick: 'ignored', hidden: 'ignored', wake: 'ignored' },
   },
   connecting: {
     ...{ open: 'ignored', close: 'idle', opened: 'live', heard: 'same' },
     ...{ lost: 'waiting', refused: 'failed', gone: 'failed', over: 'ended' },
-    ...{ tick: 'ignored', wake: 'ignored' },
+    ...{ tick: 'ignored', hidden: 'waiting', wake: 'ignored' },
   },
   live: {
     ...{ open: 'ignored', close: 'idle', opened: 'ignored', heard: 'same' },
     ...{ lost: 'waiting', refused: 'failed', gone: 'ended', over: 'ended' },
-    ...{ tick: 'ignored', wake: 'ignored' },
+    ...{ tick: 'ignored', hidden: 'waiting', wake: 'ignored' },
   },
   waiting: {
     ...{ open: 'connecting', close: 'idle', opened: 'ignored', heard: 'ignored' },
     ...{ lost: 'ignored', refused: 'failed', gone: 'ignored', over: 'ignored' },
-    ...{ tick: 'connecting', wake: 'connecting' },
+    ...{ tick: 'connecting', hidden: 'ignored', wake: 'connecting' },
   },
   ended: {
     ...{ open: 'ignored', close: 'ignored', opened: 'ignored', heard: 'ignored' },
     ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
-    ...{ tick: 'ignored', wake: 'ignored' },
+    ...{ tick: 'ignored', hidden: 'ignored', wake: 'ignored' },
   },
   failed: {
     ...{ open: 'connecting', close: 'ignored', opened: 'ignored', heard: 'ignored' },
     ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
-    ...{ tick: 'ignored', wake: 'ignored' },
+    ...{ tick: 'ignored', hidden: 'ignored', wake: 'ignored' },
   },
 }
 
@@ -109,6 +110,16 @@ describe.each(Object.keys(STATES) as Phase[])('a connection that is %s', (phase)
         expect(next.request).toBe(['connecting', 'live'].includes(next.phase) ? REQUEST : undefined)
     },
   )
+})
+
+test('a connection that a hidden page released is restored when the page is shown', () => {
+  const released = after(STATES.live, 'hidden')
+  expect(tickAt(released)).toBe(Infinity)
+  expect(describeConnection(released, NOW + 60_000)).toEqual({ status: 'live' })
+  const shown = after(released, 'wake', NOW + 60_000)
+  expect(shown.phase).toBe('connecting')
+  expect(describeConnection(shown, NOW + 62_999).status).toBe('live')
+  expect(describeConnection(shown, NOW + 63_000).status).toBe('reconnecting')
 })
 
 describe('back-off', () => {
@@ -210,7 +221,8 @@ describe('what is shown', () => {
     }
     expect(tickAt(twice, { now: NOW + 2999 })).toBe(NOW + 3000)
     const overdue = after(twice, 'tick', NOW + 3000)
-    expect(describeConnection(overdue, NOW + 3000)).toMatchObject({ status: 'reconnecting' })
+    const waiting = { status: 'reconnecting', cause: CAUSE, retryAt: overdue.dueAt }
+    expect(describeConnection(overdue, NOW + 3000)).toEqual(waiting)
     const connecting = after(overdue, 'tick', overdue.dueAt)
     expect(tickAt(connecting, { now: overdue.dueAt })).toBe(overdue.dueAt + 20_000)
     const shown = { status: 'reconnecting', cause: CAUSE }
@@ -219,9 +231,12 @@ describe('what is shown', () => {
     expect(describeConnection(live, overdue.dueAt)).toEqual({ status: 'live' })
   })
 
-  test('the cause of a first connection that fails is', () => {
+  test('the cause of a first connection that fails is, and when it is tried again', () => {
     const lost = after(STATES.connecting, 'lost')
-    expect(describeConnection(lost, NOW + 9999)).toEqual({ status: 'connecting', cause: CAUSE })
+    const waiting = { status: 'connecting', cause: CAUSE, retryAt: lost.dueAt }
+    expect(describeConnection(lost, NOW + 9999)).toEqual(waiting)
+    const again = after(lost, 'tick', lost.dueAt)
+    expect(describeConnection(again, NOW + 9999)).toEqual({ status: 'connecting', cause: CAUSE })
   })
 })
 

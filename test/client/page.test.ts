@@ -55,6 +55,17 @@ describe('in a browser', () => {
     expect(left()).toBe(0)
   })
 
+  test('a page that is hidden is told so, once', () => {
+    const { show } = browser()
+    const [wake, hide] = [vi.fn<() => void>(), vi.fn<() => void>()]
+    const stop = createPage().onWake(wake, hide)
+    show(false)
+    expect([wake.mock.calls.length, hide.mock.calls.length]).toEqual([0, 1])
+    stop()
+    show(false)
+    expect(hide).toHaveBeenCalledTimes(1)
+  })
+
   test('tasks run with the next frame, before anything that they start', async () => {
     const { frames } = browser()
     const page = createPage()

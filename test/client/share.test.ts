@@ -104,10 +104,10 @@ describe('two pages', () => {
     first.close()
     call.say(LONG)
     await eventually(() => expect(second.text()).toBe(LONG + LONG))
-    const from = encodeURIComponent(`${turnId}/1-`)
+    const cursor = encodeURIComponent(`${turnId}/1-`)
     expect(second.requests).toEqual([
       expect.stringMatching(
-        new RegExp(`/xapi/threads/h/stream\\?&encoding=append&from=${from}\\d+$`),
+        new RegExp(`/xapi/streams\\?&encoding=append&threads=h&cursors=${cursor}\\d+$`),
       ),
     ])
     expect(second.thread.getSnapshot().connection).toEqual({ status: 'live' })
@@ -208,11 +208,14 @@ describe('two pages', () => {
       })
       return new Response(body?.pipeThrough(passed) ?? null, { status, headers })
     }
-    // Nobody watches the connection of a hidden page.
     const page = new FakePage()
-    page.hidden = true
     const first = openThread(server, { sharing, clock, page, fetch: stalling })
-    await eventually(() => expect(first.text()).toBe(LONG))
+    await eventually(() => {
+      page.draw()
+      expect(first.text()).toBe(LONG)
+    })
+    // Nobody watches the connection of a hidden page, which may not be told that it is hidden.
+    page.hidden = true
     const second = openThread(server, { sharing, clock })
     await eventually(() => expect(second.text()).toBe(LONG))
     isStalled = true
@@ -226,6 +229,30 @@ describe('two pages', () => {
       ])
     })
     expect(second.requests).toHaveLength(1)
+    call.finish()
+  })
+
+  test('change roles when the page with the connection is hidden', async () => {
+    const server = await startServer()
+    const sharing = { locks: new TestLocks() }
+    const { call } = await holdTurn(server)
+    call.say(LONG)
+    const page = new FakePage()
+    const first = openThread(server, { sharing, page })
+    const firstText = () => {
+      page.draw()
+      return first.text()
+    }
+    await eventually(() => expect(firstText()).toBe(LONG))
+    const second = openThread(server, { sharing })
+    await eventually(() => expect(second.text()).toBe(LONG))
+    page.hide()
+    call.say(LONG)
+    await eventually(() => expect(second.text()).toBe(LONG + LONG))
+    expect(first.text()).toBe(LONG)
+    page.show()
+    await eventually(() => expect(firstText()).toBe(LONG + LONG))
+    expect([first.requests.length, second.requests.length]).toEqual([2, 1])
     call.finish()
   })
 
@@ -244,6 +271,17 @@ describe('two pages', () => {
     expect(follower?.thread.getSnapshot().turns).toHaveLength(22)
     await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
     await eventually(() => expect(follower?.thread.getSnapshot().turns).toHaveLength(23))
+    // A page that comes back asks the other one, which has loaded fewer.
+    follower?.close()
+    await eventually(() => expect(follower?.thread.getSnapshot().connection.status).toBe('idle'))
+    const before = follower?.thread.getSnapshot().turns ?? []
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    if (follower !== undefined) watch(follower.thread)
+    await eventually(() => expect(follower?.thread.getSnapshot().turns).toHaveLength(24))
+    const { turns, hasOlder } = follower?.thread.getSnapshot() ?? {}
+    expect(hasOlder).toBe(false)
+    expect(turns?.filter((turn, at) => turn === before[at])).toHaveLength(23)
+    expect(follower?.requests).toHaveLength(1)
   })
 })
 
@@ -276,6 +314,41 @@ test.each([
   call.finish()
 })
 
+test('a late message of a page that had the connection changes nothing', async () => {
+  const server = await startServer()
+  await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+  const locks = new TestLocks()
+  const first = openThread(server, { sharing: { locks } })
+  await eventually(() => expect(first.thread.getSnapshot().turns).toHaveLength(1))
+  const pages = [1, 2].map(() => openThread(server, { sharing: { locks } }))
+  const counts = pages.map(() => [0])
+  for (const [at, { thread }] of pages.entries()) {
+    const count = () => counts[at]?.push(thread.getSnapshot().turns.length)
+    onTestFinished(thread.subscribe(count))
+  }
+  await eventually(() => expect(counts.map((each) => each.at(-1))).toEqual([1, 1]))
+  const channel = new BroadcastChannel(locks.names[0] ?? '')
+  onTestFinished(() => channel.close())
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
+  const post = (sent: unknown) => channel.postMessage(sent)
+  const nextState = () =>
+    new Promise<unknown>((resolve) => {
+      channel.addEventListener('message', ({ data }: MessageEvent) => {
+        if (data.state !== undefined) resolve(data)
+      })
+      post('ask')
+    })
+  const late = await nextState()
+  first.close()
+  await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+  await eventually(() => expect(counts.map((each) => each.at(-1))).toEqual([2, 2]))
+  post(late)
+  await nextState()
+  await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+  await eventually(() => expect(counts.map((each) => each.at(-1))).toEqual([3, 3]))
+  for (const each of counts) expect(each).toEqual(each.toSorted((a, b) => a - b))
+})
+
 describe('a page has a connection of its own', () => {
   const checkTwoStreams = async (pages: ReturnType<typeof openThread>[]) => {
     await eventually(() => {
@@ -292,9 +365,10 @@ describe('a page has a connection of its own', () => {
     const locks = new TestLocks()
     const tokens = ['secret-of-one', 'secret-of-two']
     await checkTwoStreams(tokens.map((token) => openThread(server, { sharing: { locks }, token })))
-    expect(new Set(locks.names).size).toBe(2)
+    // One for the thread, and one for all threads.
+    expect(new Set(locks.names).size).toBe(2 * tokens.length)
     for (const name of locks.names) {
-      expect(name).toContain(`${server.url}/xapi/threads/h/stream`)
+      expect(name).toContain(`${server.url}/xapi/`)
       expect(name).not.toContain('secret')
     }
   })
@@ -340,7 +414,7 @@ describe('a page has a connection of its own', () => {
     const locks = new TestLocks()
     const clock = fakeClock(Date.now())
     const page = openThread(server, { sharing: { locks }, clock })
-    await eventually(() => expect(locks.names).toHaveLength(1))
+    await eventually(() => expect(locks.names).toHaveLength(2))
     page.close()
     await eventually(() => expect(locks.pending).toBe(0))
     // A page that is frozen.
@@ -351,7 +425,7 @@ describe('a page has a connection of its own', () => {
       })
     })
     const other = openThread(server, { sharing: { locks }, clock })
-    await eventually(() => expect(locks.names).toHaveLength(3))
+    await eventually(() => expect(locks.names).toHaveLength(4))
     await clock.advance(2999)
     expect(other.requests).toEqual([])
     await clock.advance(1)

@@ -35,12 +35,12 @@ test.each([
 })
 
 test.each([
-  ['a line that never ends', 'x'.repeat(1_000_000)],
-  ['a frame that never ends', `data: ${'x'.repeat(1_000_000)}\n`],
+  ['a line that never ends', 'x'.repeat(10_000_000)],
+  ['a frame that never ends', `data: ${'x'.repeat(10_000_000)}\n`],
 ])('%s is refused at 32 Mi characters', (_name, text) => {
   const reader = createFrameReader()
   const endless = () => {
-    for (let count = 0; count < 40; count++) reader(text)
+    for (let count = 0; count < 4; count++) reader(text)
   }
   expect(endless).toThrow(expect.objectContaining({ code: 'EVENT_TOO_LARGE' }))
 })

@@ -1,5 +1,5 @@
+import type { Locks } from '../../src/client/multiplex.ts'
 import type { Page } from '../../src/client/page.ts'
-import type { Locks } from '../../src/client/share.ts'
 
 /** The response to a request, with its body cut after so many bytes. */
 export async function cutAfter(bytes: number, response: Response): Promise<Response> {
@@ -29,14 +29,24 @@ export class FakePage implements Page {
 
   readonly isHidden = () => this.hidden
 
-  readonly onWake = (listener: () => void) => {
-    const wake = () => listener()
+  readonly onWake = (listener: () => void, onHide?: () => void) => {
+    const wake = () => (this.hidden ? onHide?.() : listener())
     this.listeners.add(wake)
     return () => this.listeners.delete(wake)
   }
 
   readonly nextFrame = (task: () => void) => {
     this.frames.add(() => task())
+  }
+
+  hide(): void {
+    this.hidden = true
+    this.wake()
+  }
+
+  show(): void {
+    this.hidden = false
+    this.wake()
   }
 
   wake(): void {

@@ -67,6 +67,35 @@ const GET_PAGE = 'GET /xapi/threads/h?'
 const GET_STREAM = 'GET /xapi/threads/h/stream'
 const SUBMIT = 'POST /api/v2/submit'
 
+describe('a thread on a hidden page', () => {
+  test('releases its stream, and continues from its cursor when the page is shown', async () => {
+    const { page, names, settle, answer, follow } = setUp()
+    const thread = await follow()
+    await answer(GET_PAGE, Response.json(HISTORY))
+    expect(names()).toEqual([expect.stringContaining(GET_STREAM)])
+    const stream = names()[0]
+    page.hide()
+    await settle()
+    page.show()
+    await settle()
+    expect(names()).toEqual([stream, stream])
+    expect(stream).toContain(encodeURIComponent('old/1-2'))
+    expect(thread.getSnapshot().turns).toMatchObject([{ turnId: 'old' }])
+  })
+
+  test('loads its history without a stream, which starts when the page is shown', async () => {
+    const { page, names, settle, answer, follow } = setUp()
+    page.hidden = true
+    const thread = await follow()
+    await answer(GET_PAGE, Response.json(HISTORY))
+    expect(thread.getSnapshot().turns).toMatchObject([{ turnId: 'old' }])
+    expect(names()).toEqual([])
+    page.show()
+    await settle()
+    expect(names()).toEqual([expect.stringContaining(GET_STREAM)])
+  })
+})
+
 describe('a prompt that is submitted while the history loads', () => {
   test('stays when it has loaded', async () => {
     const { answer, follow, submit } = setUp()
@@ -187,4 +216,72 @@ test('fields of a page that are undefined are not sent', async () => {
   void client.threads({ limit: 2, cursor: undefined })
   void client.threads({})
   await expect.poll(names).toEqual(['GET /api/v2/threads?limit=2', 'GET /api/v2/threads'])
+})
+
+/** A page of turns `first` to `last`, as the gateway lists them. */
+function pageOf(first: number, last: number, nextCursor?: string) {
+  const turns = Array.from({ length: last - first + 1 }, (_, at) => {
+    const ids = { turnId: `t${last - at}`, threadId: 'h' }
+    const item = { type: 'message', itemId: `${ids.turnId}:1`, content: 'Text', origin: 'agent' }
+    return {
+      ...{ turnId: ids.turnId, offset: '1-3' },
+      outputs: [
+        { type: 'turn_started', ...ids },
+        { ...item, ...ids, status: 'complete' },
+        { type: 'turn_complete', ...ids, status: 'complete' },
+      ],
+    }
+  })
+  return Response.json({ turns, ...(nextCursor !== undefined && { nextCursor }) })
+}
+
+/** A stream that this page cannot continue. */
+const outOfSync = () =>
+  new Response(': heartbeat every 15000 ms\nid: t30/1-3\n\nevent: append\ndata: {}\n\n')
+
+describe('a thread that starts over', () => {
+  async function startOver(again: Response) {
+    const all = setUp()
+    const { answer, clock, follow } = all
+    const thread = await follow()
+    await answer(GET_PAGE, pageOf(11, 30, 'older'))
+    const loaded = thread.loadOlder()
+    await answer(`${GET_PAGE}first=newest&cursor=older`, pageOf(1, 10))
+    await loaded
+    const before = thread.getSnapshot().turns
+    expect(before).toHaveLength(30)
+    await answer(GET_STREAM, outOfSync())
+    await clock.advance(250)
+    await answer(GET_PAGE, again)
+    return { ...all, thread, before }
+  }
+
+  test('keeps the older turns, and the identity of everything that is equal', async () => {
+    const { before, thread } = await startOver(pageOf(12, 31, 'page'))
+    const { turns, hasOlder } = thread.getSnapshot()
+    expect(turns.map(({ turnId }) => turnId)).toEqual(
+      Array.from({ length: 31 }, (_, at) => `t${at + 1}`),
+    )
+    expect(turns.filter((turn, at) => turn === before[at])).toHaveLength(30)
+    expect(hasOlder).toBe(false)
+  })
+
+  test('shows only the page when it does not meet what was shown', async () => {
+    const { thread } = await startOver(pageOf(41, 60, 'page'))
+    const { turns, hasOlder } = thread.getSnapshot()
+    expect(turns.map(({ turnId }) => turnId).slice(0, 2)).toEqual(['t41', 't42'])
+    expect([turns.length, hasOlder]).toEqual([20, true])
+  })
+
+  test('keeps a turn that is submitted here and not answered yet', async () => {
+    const { answer, clock, follow, submit } = setUp()
+    const thread = await follow()
+    await answer(GET_PAGE, pageOf(1, 2))
+    submit()
+    await answer(GET_STREAM, outOfSync())
+    await clock.advance(250)
+    await answer(SUBMIT, accept())
+    await answer(GET_PAGE, pageOf(1, 2))
+    expect(thread.getSnapshot().turns.map(({ turnId }) => turnId)).toEqual(['t1', 't2', 't'])
+  })
 })

@@ -146,7 +146,7 @@ describe.each(['newest', 18] as const)('with React %s', (version) => {
   test('a hidden page, which draws no frames, is up to date', async () => {
     const server = await startServer()
     const page = await openReactPage(version)
-    Object.defineProperty(page.document, 'hidden', { value: true })
+    Object.defineProperty(page.document, 'hidden', { value: true, configurable: true })
     globalThis.requestAnimationFrame = () => 0
     const watched = watchedClient(server)
     const { Chat } = countingChat(page, watched, 'h')

@@ -64,6 +64,34 @@ test('loadMore adds the next page, and refresh loads as many as are shown', asyn
   expect(shown().length).toBeGreaterThanOrEqual(51)
 })
 
+test('refresh keeps all that is shown, and what is equal keeps its identity', async () => {
+  const server = await startServer()
+  // More than two of the largest pages.
+  const ids = Array.from({ length: 410 }, (_, at) => `t${at}`)
+  for (const threadId of ids) await server.log.putThread({ threadId, title: threadId })
+  const client = createClient({ baseUrl: server.url })
+  const { current, shown } = await showThreads(client)
+  while (current().hasMore) {
+    const { length } = shown()
+    await current().loadMore()
+    await eventually(() => expect(shown().length).toBeGreaterThan(length))
+  }
+  expect(new Set(shown())).toEqual(new Set(ids))
+  const before = current().threads
+  await current().refresh()
+  await eventually(() => expect(current().isLoading).toBe(false))
+  expect(current().threads).toBe(before)
+  await server.log.deleteThread('t300')
+  await server.log.putThread({ threadId: 't5', title: 'Another title' })
+  await current().refresh()
+  await eventually(() => expect(shown()).toHaveLength(ids.length - 1))
+  expect(current().hasMore).toBe(false)
+  expect(current().threads[0]).toMatchObject({ threadId: 't5', title: 'Another title' })
+  expect(shown()).not.toContain('t300')
+  const known = new Set(before)
+  expect(current().threads.filter((thread) => !known.has(thread))).toHaveLength(1)
+})
+
 test('a failed load keeps the list and says why, until the next one', async () => {
   const server = await startServer()
   await finishedTurn(server, { threadId: 'a', model: 'plain/m' })
