@@ -10,6 +10,7 @@ export type {
   ObservedCall,
   TimeLimits,
 } from './adapters/http-provider.ts'
+export type { ConfiguredTraits, Effort, ModelTraits } from './adapters/model-traits.ts'
 export type { OpenaiChatOptions } from './adapters/openai-chat/adapter.ts'
 export { createOpenaiChatProvider } from './adapters/openai-chat/adapter.ts'
 export { translateOpenaiChat } from './adapters/openai-chat/translate.ts'
@@ -22,6 +23,7 @@ export type {
   ProviderRequest,
   RunContext,
   SettingName,
+  ThinkingParameters,
   ToolDefinition,
 } from './adapters/provider.ts'
 export { type ReadEventsOptions, readEvents, type VendorName } from './adapters/read-events.ts'
@@ -64,26 +66,25 @@ export {
   type ChatCompletionOptions,
   toChatCompletion,
 } from './dialects/chat-completions/completion.ts'
-export {
-  ChatCompletionsEncoder,
-  type ChatCompletionsOptions,
-  chatCompletionsSse,
-} from './dialects/chat-completions/encode.ts'
+export { ChatCompletionsEncoder, chatCompletionsSse } from './dialects/chat-completions/encode.ts'
 export type {
   ChatChunk,
   ChatChunkChoice,
   ChatChunkHead,
   ChatCompletion,
+  ChatCustomCall,
   ChatDelta,
   ChatError,
   ChatFinishReason,
   ChatFrame,
+  ChatFunctionCall,
   ChatMessage,
   ChatTextField,
   ChatToolCall,
   ChatToolCallDelta,
   ChatUsage,
 } from './dialects/chat-completions/wire.ts'
+export type { ChatCompletionsOptions } from './dialects/chat-completions/write.ts'
 export { v2Sse } from './dialects/v2/encode.ts'
 export { xapiSse } from './dialects/xapi/encode.ts'
 export {

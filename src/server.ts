@@ -1,7 +1,7 @@
 export type { ProcessHealth } from './adapters/provider.ts'
 export type { StopSignal } from './async/on-abort.ts'
 export type { AgentApprovals, AgentSandbox, CodexAgent } from './codex/agent.ts'
-export type { ModelProvider } from './codex/home.ts'
+export type { ModelProvider } from './codex/config.ts'
 export {
   type CodexProvider,
   type CodexProviderOptions,
@@ -68,6 +68,7 @@ export { createHttpTool, type HttpToolOptions } from './tools/http-tool.ts'
 export type { ToolLimits } from './tools/limits.ts'
 export type { McpEndpoint, McpProcess, McpServer } from './tools/mcp-server.ts'
 export { connectMcpTools, type McpTools, type McpToolsOptions } from './tools/mcp-tools.ts'
+export type { ProcessorSettings } from './turns/processor-settings.ts'
 export {
   type ChosenModel,
   type ConfiguredProvider,

@@ -4,6 +4,7 @@ import type { Clock } from '../async/clock.ts'
 import { logOf } from '../log/tenants.ts'
 import type { TurnLog } from '../log/turn-log.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
+import type { ResolvedProcessor } from '../turns/processor-settings.ts'
 import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
 import type { Caller } from './auth/authenticate.ts'
@@ -26,6 +27,8 @@ export interface GatewayContext {
   readonly streams: OpenStreams
   readonly limits: KeyLimits
   readonly reattachment: Reattachment
+  /** When streamed arguments are sent. */
+  readonly emission: ResolvedProcessor['emission']
   /** Whether `/v1/responses` follows Open Responses where it differs from OpenAI. A request may override it. */
   readonly openResponses: boolean
   /** Whether the caller's key is still valid. */
@@ -53,6 +56,8 @@ export interface GatewayEnv {
     isReattached?: boolean
     /** Why the request was refused. */
     refusal?: ErrorCode
+    /** Returns a function that stops counting the body of the request. Call it when its turn ends. */
+    handOverBody?: () => () => void
     /** A stream slot taken before the stream is opened. */
     slot?: StreamSlot
   }

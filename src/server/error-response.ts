@@ -7,6 +7,7 @@ import {
   type AnthropicErrorFields,
   anthropicError,
   isAnthropicRequest,
+  MessageThreadError,
 } from './anthropic/errors.ts'
 import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
 import { ApprovalAnsweredError, LimitedError, RequestInvalidError } from './errors.ts'
@@ -86,7 +87,8 @@ export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHan
   const isFinal = !ERROR_CODES[code].retryable && status !== 503
   if (isFinal && isVendorPath(c.req.path)) Object.assign(headers, noRetry(status))
   if (!isAnthropics) return c.json(body, status, headers)
-  return refuseAsAnthropic(c, { message: body.error.message, status }, headers)
+  const details = error instanceof MessageThreadError ? error.details : undefined
+  return refuseAsAnthropic(c, { message: body.error.message, status, details }, headers)
 }
 
 function refuseAsAnthropic(
@@ -139,8 +141,18 @@ export function refuseUnmatched(app: GatewayApp, onError: ErrorHandler) {
     }
     c.header('allow', known.allow)
     if (method === 'OPTIONS') return c.body(null, 204)
+    if (isWebSocket(c)) {
+      c.header('upgrade', 'HTTP/1.1')
+      return refuse(c, new TurnstreamError('UPGRADE_REFUSED', 'use HTTP'), onError)
+    }
     return refuse(c, new TurnstreamError('METHOD_NOT_ALLOWED', method), onError)
   }
+}
+
+/** Proxies may drop `upgrade`, which is meant for one hop only. */
+function isWebSocket({ req }: Context): boolean {
+  const isUpgrade = req.header('upgrade')?.toLowerCase() === 'websocket'
+  return isUpgrade || req.header('sec-websocket-key') !== undefined
 }
 
 function toPattern(path: string): RegExp {

@@ -10,8 +10,8 @@ export interface FieldFault {
 }
 
 // The response must not grow with the request.
-const MAX_FAULTS = 20
-const MAX_CHARS = 200
+export const MAX_FAULTS = 20
+export const MAX_CHARS = 200
 
 /** REQUEST_INVALID with the invalid fields. */
 export class RequestInvalidError extends TurnstreamError {

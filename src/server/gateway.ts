@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { type Clock, systemClock } from '../async/clock.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
+import { resolveProcessor } from '../turns/processor-settings.ts'
 import { type ConfiguredProvider, Providers } from '../turns/providers.ts'
 import { isToolSource } from '../turns/tool-sources.ts'
 import { quietly, TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
@@ -19,7 +20,7 @@ import {
   type TurnListener,
 } from './metrics/gateway-metrics.ts'
 import { Reattachment } from './reattachment.ts'
-import { boundedBody } from './request-body.ts'
+import { type BodyLimits, boundedBody } from './request-body.ts'
 import { addApprovalRoute } from './routes/approvals.ts'
 import { addChatCompletionsRoute } from './routes/chat-completions.ts'
 import { addMessagesRoutes } from './routes/messages.ts'
@@ -46,6 +47,8 @@ export interface GatewayOptions
   readonly heartbeatMs?: number
   /** Maximum request body size. 4 MB by default. */
   readonly maxBodyBytes?: number
+  /** The same on vendors' APIs, for images. `maxBodyBytes` if that is set, otherwise 32 MB. */
+  readonly maxVendorBodyBytes?: number
   /** Limits per key on this instance. `Infinity` disables a limit. */
   readonly limits?: Partial<GatewayLimits>
   /** How long running turns may continue during shutdown. 30 s by default. */
@@ -92,6 +95,8 @@ export interface ErrorSubject {
 export interface Gateway {
   readonly app: GatewayApp
   readonly turns: TurnRunner
+  /** Size of the largest body that any route takes. */
+  readonly maxBodyBytes: number
   /** Counts a request refused before it reached the app. */
   refused(code: ErrorCode): void
   /** Ends turns left behind by earlier processes. Await before opening the port. */
@@ -102,13 +107,14 @@ export interface Gateway {
 
 const HEARTBEAT_MS = 15_000
 const MAX_BODY_BYTES = 4 * 1024 * 1024
+const MAX_VENDOR_BODY_BYTES = 32 * 1024 * 1024
 const SHUTDOWN_GRACE_MS = 30_000
 const UNSTORED_MS = 10 * 60 * 1000
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { log, keys, shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
+  const { log, keys, tools = [], shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
   const { owner = `${hostname()}:${process.pid}`, providers: given } = options
-  const { clock = systemClock, heartbeatMs = HEARTBEAT_MS } = options
+  const { clock = systemClock, heartbeatMs = HEARTBEAT_MS, onTurn, onUnknownEvent } = options
   const providers = given instanceof Providers ? given : new Providers(given)
   const limits = resolveLimits(options.limits)
   const closing = new AbortController()
@@ -119,13 +125,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     providers: providers.all,
     isOpen: () => closed === undefined,
   })
-  const models = providers.allModels
-  const { onTurn, onUnknownEvent, tools = [] } = options
   const toolSources = tools.filter(isToolSource)
   const metrics = new GatewayMetrics({
     log,
     clock,
-    models,
+    models: providers.allModels,
     toolSources,
     providers: providers.all,
     onTurn,
@@ -154,6 +158,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     streams: new OpenStreams({ clock, heartbeatMs, closing: closing.signal }),
     limits: new KeyLimits(limits, clock),
     reattachment: new Reattachment({ keepMs: options.reattachMs, clock, metrics, onError }),
+    emission: resolveProcessor(options.processor).emission,
     openResponses: options.openResponses ?? false,
     isInForce: (caller) => isInForce(keys, caller),
     ...(options.storeFalse !== 'keep' && { unstoredMs: UNSTORED_MS }),
@@ -177,6 +182,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   return {
     app: createApp(options, context, access, metrics),
     turns,
+    maxBodyBytes: Math.max(...Object.values(bodyLimits(options))),
     refused: (code) => metrics.refused(code),
     start: () => turns.start(),
     close: () => {
@@ -186,13 +192,20 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
+function bodyLimits({ maxBodyBytes, maxVendorBodyBytes }: GatewayOptions): BodyLimits {
+  return {
+    maxBodyBytes: maxBodyBytes ?? MAX_BODY_BYTES,
+    maxVendorBodyBytes: maxVendorBodyBytes ?? maxBodyBytes ?? MAX_VENDOR_BODY_BYTES,
+  }
+}
+
 function createApp(
   options: GatewayOptions,
   context: GatewayContext,
   access: Access,
   metrics: GatewayMetrics,
 ): GatewayApp {
-  const { maxBodyBytes = MAX_BODY_BYTES, openMetrics = true, onRequest } = options
+  const { openMetrics = true, onRequest } = options
   const { generateId, clock, onError } = context
   const hasKeys = access.keys !== undefined
   const app: GatewayApp = new OpenAPIHono<GatewayEnv>({
@@ -205,7 +218,7 @@ function createApp(
   app.use(checkHost(options.allowedHosts))
   app.use(checkOrigin(new AllowedOrigins(options.corsOrigins, { hasKeys })))
   app.use(authenticate(access))
-  app.use(boundedBody(maxBodyBytes, context.limits, context.reattachment))
+  app.use(boundedBody(bodyLimits(options), context.limits, context.reattachment))
   app.onError((error, c) => refuse(c, error, onError))
   addSubmitRoutes(app, context)
   addRunRoutes(app, context)

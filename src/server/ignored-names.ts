@@ -1,6 +1,6 @@
 import { isRecord } from '../protocol/json.ts'
 
-const MAX_NAMES = 100
+export const MAX_NAMES = 10
 const MAX_NAME_CHARS = 100
 
 /** What was ignored of a request, each name once. Bounded, whatever the request holds. */
@@ -14,7 +14,9 @@ export class IgnoredNames {
   /** Adds the fields that are set and not known: `messages[].x`. */
   addUnknown(value: unknown, known: ReadonlySet<string>, path = ''): void {
     if (!isRecord(value)) return
-    for (const [name, given] of Object.entries(value)) {
+    for (const name in value) {
+      if (this.#names.size >= MAX_NAMES) return
+      const given = value[name]
       if (given === null || given === undefined || known.has(name)) continue
       this.add(path === '' ? name : `${path}.${name}`)
     }

@@ -11,6 +11,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener, RequestError } from '@hono/node-server'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
+import { Fifo } from '../async/fifo.ts'
+import { nextSlice, shortenSlices } from '../async/time-slice.ts'
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import { HEADERS } from '../protocol/names.ts'
 import { trackAdapter } from './client-close.ts'
@@ -27,6 +29,7 @@ import {
   type Overflow,
   openFilesLimit,
   type PortLimits,
+  refusalsFor,
   resolvePortLimits,
 } from './limits/port-limits.ts'
 
@@ -61,6 +64,9 @@ const CROWD_REPORT_MS = 60_000
 
 // Delay before the first TCP keep-alive probe.
 const KEEP_ALIVE_PROBE_MS = 30_000
+// Connections that wait to be accepted. The system lowers it to its own limit (Linux: 4096). Those above it are not
+// refused but lost, and their clients see a reset. Node's default is 511.
+const BACKLOG = 65_535
 // How long the last responses may take to be sent.
 const LAST_WRITES_MS = 2000
 
@@ -78,7 +84,8 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
     keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
   })
   server.maxHeadersCount = nodeMaxHeaders(limits)
-  const max = connectionsFor(limits.maxConnections, openFilesLimit())
+  const openFiles = openFilesLimit()
+  const max = connectionsFor(limits.maxConnections, openFiles)
   const report = crowdReporter(max, clock, options.onCrowded)
   const onCrowded = () => {
     gateway.refused('CONNECTIONS_LIMITED')
@@ -86,7 +93,9 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   }
   const connections = new Connections(server, {
     max,
+    refusedAtOnce: refusalsFor(max, openFiles),
     writeTimeoutMs: nodeWriteTimeout(limits),
+    maxBodyBytes: gateway.maxBodyBytes,
     clock,
     onCrowded: (socket) => {
       onCrowded()
@@ -169,7 +178,7 @@ function appListener(
 function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
   // `Connections` discards the rest of a body.
   const listener = appListener(gateway, { autoCleanupIncoming: false })
-  return (request, response) => {
+  const start: RequestListener = (request, response) => {
     // A pipelined request after the connection's last response.
     if (!request.socket.writable) return
     const refusal = checkHead(request, limits)
@@ -177,11 +186,42 @@ function requestListener(gateway: Gateway, limits: PortLimits): RequestListener 
     gateway.refused(refusal.code)
     refuseRequest(refusal, response)
   }
+  return inTurn(start)
+}
+
+/** Clients that pipeline at all have a few requests in flight. */
+const MAX_PIPELINED = 1000
+
+/**
+ * Starts the requests of a connection one after the other. Node starts all that arrive in one packet at once, and
+ * thousands of them would hold the event loop.
+ */
+function inTurn(start: RequestListener): RequestListener {
+  /** Requests of busy connections. */
+  const waiting = new WeakMap<Socket, Fifo<() => void>>()
+  const run = (socket: Socket, ...[request, response]: Parameters<RequestListener>) => {
+    response.on('close', () => {
+      const queue = waiting.get(socket)
+      if (queue === undefined || queue.size === 0) waiting.delete(socket)
+      else void nextSlice().then(queue.shift())
+    })
+    start(request, response)
+  }
+  return (request, response) => {
+    const { socket } = request
+    const queue = waiting.get(socket)
+    if (queue === undefined) {
+      waiting.set(socket, new Fifo())
+      return run(socket, request, response)
+    }
+    if (queue.size >= MAX_PIPELINED) socket.destroy()
+    else queue.push(() => run(socket, request, response))
+  }
 }
 
 async function open(server: Server, host: string, port: number): Promise<void> {
   try {
-    server.listen(port, host)
+    server.listen({ port, host, backlog: BACKLOG })
     await once(server, 'listening')
   } catch (cause) {
     const { code = '', message } = cause as NodeJS.ErrnoException
@@ -210,19 +250,19 @@ async function end(server: Server, connections: Connections, clock: Clock): Prom
 
 interface ConnectionsOptions {
   readonly max: number
+  /** How many connections above `max` get a response at a time. Others are closed without one. */
+  readonly refusedAtOnce: number
   /** How long a response may wait for a client that reads nothing; 0 means forever. */
   readonly writeTimeoutMs: number
+  readonly maxBodyBytes: number
   readonly clock: Clock
   /** Called for each connection above `max`, which is then not tracked. */
   readonly onCrowded: (socket: Socket) => void
 }
 
-/** How many connections above the limit get a response at a time. Others are closed without one. */
-const REFUSED_AT_ONCE = 100
-
 // A reset may hide the response from a client that is still sending its body. So the rest of a refused body is read and
 // discarded, within these bounds.
-const MAX_DISCARDED_BYTES = 16 * 1024 * 1024
+const MAX_EXCESS_BYTES = 16 * 1024 * 1024
 const MAX_DISCARD_MS = 2000
 
 /**
@@ -237,8 +277,9 @@ class Connections {
 
   constructor(server: Server, options: ConnectionsOptions) {
     this.#options = options
-    server.maxConnections = options.max + REFUSED_AT_ONCE
+    server.maxConnections = options.max + options.refusedAtOnce
     server.on('connection', this.#add)
+    server.on('connection', shortenSlices)
     server.on('request', this.#occupy)
     server.on('timeout', this.#cut)
   }
@@ -299,7 +340,7 @@ class Connections {
     request.removeAllListeners('data')
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > MAX_DISCARDED_BYTES) close()
+      if (bytes > this.#options.maxBodyBytes + MAX_EXCESS_BYTES) close()
     })
     request.once('end', stopWaiting)
     request.once('close', stopWaiting)

@@ -1,20 +1,20 @@
 import { createHash, type Hash } from 'node:crypto'
 import type { Context } from 'hono'
 import type { Clock } from '../async/clock.ts'
-import type { TurnRecord } from '../log/turn-log.ts'
-import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import type { TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { HEADERS, ROUTES, SESSION_HEADERS } from '../protocol/names.ts'
 import { onSent } from './client-close.ts'
 import type { ErrorHandler, GatewayEnv, TenantSpace } from './context.ts'
 
 /*
  * After a network cut, some clients of vendors' APIs send the same request again. It gets the turn whose reader left,
- * instead of a second one. Every departure is a note in the store, under a hash of path and body, so that it may be
- * found by another instance and is used once.
+ * instead of a second one. Every departure is a note in the store, under a hash of path, body and the headers that name
+ * the client, so that it may be found by another instance and is used once.
  *
  * A client that lost its network closes nothing: it still seems to read, or to have read everything. But an agent never
- * repeats a request whose answer it got. So each turn of an agent's session is a note, too. Once the turn has ended, it
- * is used once.
+ * repeats a request whose answer it got. So each turn of an agent's session is a note, too. An agent may add the items
+ * that it has received to the request that it repeats. Once the turn has ended, it is used once for each number of items,
+ * and only for growing ones.
  */
 
 const PATHS: readonly string[] = [ROUTES.chatCompletions, ROUTES.responses, ROUTES.messages]
@@ -22,15 +22,43 @@ const PATHS: readonly string[] = [ROUTES.chatCompletions, ROUTES.responses, ROUT
 /** As many as a key holds. */
 const MAX_TAKEN = 16
 
+/** Of the requests that one may repeat. Each comparison reads a turn. */
+const MAX_COMPARED = 4
+
 const KEEP_MS = 120_000
 
 /** Longer than nearly every turn. */
 const SESSION_NOTE_MS = 60 * 60 * 1000
 
-/** A request that may be repeated: the hash of its path and body, and of its session if it names one. */
+/**
+ * The note of a session's turn: how many items its client had when it got the rest after the end, or -1, and the id. The
+ * note of a departure is only the id.
+ */
+const SESSION_NOTE = /^session (-?\d+) (.+)$/
+
+/** Finds the ids of the last `count` items of a request in what a turn has finished. Undefined if they differ. */
+export type FindReceived = (
+  turn: TurnRecord,
+  count: number,
+) => Promise<ReadonlySet<string> | undefined>
+
+/** A request that may be repeated. */
 export interface RepeatedRequest {
-  readonly hash: string
-  readonly session?: string
+  /** Hashes of the request: whole, and then without its last item, its last two, and so on. */
+  readonly keys: readonly string[]
+  /** Whether an agent sent it, in a session. */
+  readonly isInSession: boolean
+  /** Missing if there is only one key. */
+  readonly findReceived?: FindReceived
+}
+
+/** The turn of an earlier request. */
+export interface Rejoined {
+  readonly turn: TurnRecord
+  /** The key of the earlier request. */
+  readonly key: string
+  /** The ids of items that the client has received. */
+  readonly received: ReadonlySet<string>
 }
 
 interface ReattachmentMetrics {
@@ -67,68 +95,88 @@ export class Reattachment {
     const path = PATHS.find((each) => c.req.path.endsWith(each))
     if (path === undefined || c.req.header(HEADERS.idempotencyKey) !== undefined) return undefined
     if (c.req.header(HEADERS.reattach) === 'no') return undefined
-    return createHash('sha256').update(`${path}\n`)
+    // It cancels its turn, which another client may read.
+    if (c.req.header(HEADERS.cancelOnDisconnect) === 'true') return undefined
+    return newHash(c, path)
   }
 
-  /** Ends the hash of the bytes of a body. Requires bounded nesting. */
-  endHash(c: Context<GatewayEnv>, bytes: Hash, text: string): RepeatedRequest {
-    const sorted = c.req.path.endsWith(ROUTES.responses) ? sortMetadata(text) : undefined
-    const body = sorted === undefined ? bytes : createHash('sha256').update(`sorted\n${sorted}`)
-    const session = SESSION_HEADERS.map((name) => c.req.header(name)).find(Boolean)
-    const inSession = session && body.copy().update(`\nsession ${session}`).digest('base64url')
-    return { hash: body.digest('base64url'), ...(inSession && { session: inSession }) }
+  /** Ends the hash of a request body. */
+  endHash(c: Context<GatewayEnv>, hash: Hash): RepeatedRequest {
+    const isInSession = SESSION_HEADERS.some((name) => Boolean(c.req.header(name)))
+    return { keys: [hash.digest('base64url')], isInSession }
   }
 
   /** Finds the turn of the same request before, unless it failed, was cancelled or is gone. */
-  async find(space: TenantSpace, request: RepeatedRequest): Promise<TurnRecord | undefined> {
-    const { hash, session } = request
-    const left = await this.#takeLeft(space, hash)
-    const turn = left ?? (session === undefined ? left : await this.#findUnread(space, session))
-    if (turn !== undefined) this.#metrics.reattached()
-    return turn
-  }
-
-  /** Takes a turn that a reader left. */
-  async #takeLeft({ tenant, log }: TenantSpace, hash: string): Promise<TurnRecord | undefined> {
-    await this.#pending.get(`${tenant} ${hash}`)
-    for (let count = 0; count < MAX_TAKEN; count++) {
-      const turnId = await log.takeNote(hash)
-      if (turnId === undefined) return undefined
-      const turn = await log.getTurn(turnId)
-      if (turn !== undefined && isJoinable(turn)) return turn
+  async find(space: TenantSpace, request: RepeatedRequest): Promise<Rejoined | undefined> {
+    const { keys } = request
+    for (const key of keys) await this.#pending.get(`${space.tenant} ${key}`)
+    const notes = await space.log.readNotes(keys)
+    const counts = [...keys.keys()].filter((count) => notes[count] !== undefined)
+    for (const count of counts.slice(0, MAX_COMPARED)) {
+      const found = await this.#findWithout(space, request, count)
+      if (found === undefined) continue
+      this.#metrics.reattached()
+      return found
     }
     return undefined
   }
 
-  /** Finds a turn that runs, or takes one that has just ended. */
-  async #findUnread(
-    { tenant, log }: TenantSpace,
-    session: string,
+  /** The same for a request without its last `count` items, which the turn must have. */
+  async #findWithout(
+    space: TenantSpace,
+    { keys, findReceived }: RepeatedRequest,
+    count: number,
+  ): Promise<Rejoined | undefined> {
+    const { log } = space
+    const key = keys[count] ?? ''
+    for (let taken = 0; taken < MAX_TAKEN; taken++) {
+      const [note] = await log.readNotes([key])
+      if (note === undefined) return undefined
+      const [, before, turnId = note] = SESSION_NOTE.exec(note) ?? []
+      const isOfSession = before !== undefined
+      const turn = await this.#joinable(log, turnId, isOfSession)
+      if (turn === undefined) {
+        await log.takeNote(key)
+        continue
+      }
+      const hasEnded = turn.endedAt !== undefined
+      if (hasEnded && count <= Number(before ?? -1)) return undefined
+      const received = count === 0 ? NOTHING : await findReceived?.(turn, count)
+      if (received === undefined) return undefined
+      const found = { turn, key, received }
+      if (isOfSession && !hasEnded) return found
+      if ((await log.takeNote(key)) !== note) continue
+      if (isOfSession) this.#addNote(space, key, `session ${count} ${turnId}`, this.#keepMs)
+      return found
+    }
+    return undefined
+  }
+
+  async #joinable(
+    log: TurnLog,
+    turnId: string,
+    isOfSession: boolean,
   ): Promise<TurnRecord | undefined> {
-    await this.#pending.get(`${tenant} ${session}`)
-    const [turnId] = await log.readNotes([session])
-    const turn = turnId === undefined ? undefined : await log.getTurn(turnId)
+    const turn = await log.getTurn(turnId)
     if (turn === undefined || !isJoinable(turn)) return undefined
-    if (turn.endedAt === undefined) return turn
-    if (turn.endedAt + this.#keepMs <= this.#clock.now()) return undefined
-    return (await log.takeNote(session)) === turnId ? turn : undefined
+    const { endedAt = Infinity } = turn
+    return isOfSession && endedAt + this.#keepMs <= this.#clock.now() ? undefined : turn
   }
 
-  /** Records the turn of a request that names its session. */
-  start(space: TenantSpace, { session }: RepeatedRequest, turnId: string): void {
-    if (session !== undefined) this.#addNote(space, session, turnId, SESSION_NOTE_MS)
+  /** Records the turn of a request in a session. */
+  start(space: TenantSpace, { keys: [key], isInSession }: RepeatedRequest, turnId: string): void {
+    if (!isInSession || key === undefined) return
+    this.#addNote(space, key, `session -1 ${turnId}`, SESSION_NOTE_MS)
   }
 
-  /** Records that a reader of the turn left. */
-  leave(space: TenantSpace, { hash }: RepeatedRequest, turnId: string): void {
-    this.#addNote(space, hash, turnId, this.#keepMs)
+  /** Records that a reader of the turn left. `key` is the one of the request that started it. */
+  leave(space: TenantSpace, key: string, turnId: string): void {
+    this.#addNote(space, key, turnId, this.#keepMs)
   }
 
-  #addNote({ tenant, log }: TenantSpace, key: string, turnId: string, ttlMs: number): void {
+  #addNote({ tenant, log }: TenantSpace, key: string, note: string, ttlMs: number): void {
     const name = `${tenant} ${key}`
-    const adding = log
-      .addNote(key, turnId, ttlMs)
-      .catch((error: unknown) => this.#onError(error, {}))
+    const adding = log.addNote(key, note, ttlMs).catch((error: unknown) => this.#onError(error, {}))
     const all = Promise.all([this.#pending.get(name), adding]).then(() => {
       if (this.#pending.get(name) === all) this.#pending.delete(name)
     })
@@ -141,26 +189,17 @@ export class Reattachment {
   }
 }
 
-const METADATA = '"client_metadata":'
-const MAX_METADATA_CHARS = 16_384
-const MAX_BRACES = 64
+const NOTHING: ReadonlySet<string> = new Set()
 
-/** codex writes the members of `client_metadata` in another order each time. Undefined if a body has none. */
-function sortMetadata(text: string): string | undefined {
-  const at = text.indexOf(`${METADATA}{`)
-  if (at < 0) return undefined
-  const start = at + METADATA.length
-  let end = start
-  // A brace may be part of a text.
-  for (let braces = 0; braces < MAX_BRACES; braces++) {
-    end = text.indexOf('}', end) + 1
-    if (end === 0 || end - start > MAX_METADATA_CHARS) return undefined
-    const members = parseJsonSafe(text.slice(start, end))
-    if (!isRecord(members)) continue
-    const sorted = Object.entries(members).toSorted(([a], [b]) => (a < b ? -1 : 1))
-    return `${text.slice(0, start)}${JSON.stringify(sorted)}${text.slice(end)}`
-  }
-  return undefined
+/** Headers that tell the clients of a tenant apart: a thread, session, chat or user, and the key. */
+const CLIENT_HEADER =
+  /(?:^|[-_])(?:(?:session|thread|conversation|chat|user)(?:[-_](?:affinity|id|name))?|email|api[-_]key)$|^authorization$/
+
+/** Starts a hash with what is the same in every repetition by one client. */
+export function newHash(c: Context<GatewayEnv>, label: string): Hash {
+  const named = Object.entries(c.req.header()).filter(([name]) => CLIENT_HEADER.test(name))
+  const client = named.toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return createHash('sha256').update(`${label}\n${JSON.stringify(client)}\n`)
 }
 
 function isJoinable({ status, expired, cancelReason }: TurnRecord): boolean {

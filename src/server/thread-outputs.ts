@@ -14,6 +14,8 @@ import { hasCode } from '../protocol/errors.ts'
 export interface ListedOutputs extends TurnSnapshot {
   /** Only the record of the turn is left. */
   readonly expired?: true
+  /** The turn cannot be read. */
+  readonly damaged?: true
 }
 
 /** How many turns after a page to search for the outputs of its calls. */
@@ -134,15 +136,19 @@ export class ThreadPage {
   }
 }
 
-const EXPIRED: ListedOutputs = { records: [], offset: START, sealed: true, expired: true }
+const EMPTY = { records: [], offset: START, sealed: true } as const
+const EXPIRED: ListedOutputs = { ...EMPTY, expired: true }
+const DAMAGED: ListedOutputs = { ...EMPTY, damaged: true }
 
 async function readOutputs(log: TurnLog, turn: ListedTurn): Promise<ListedOutputs | undefined> {
+  if (turn.damaged) return DAMAGED
   if (turn.expired) return EXPIRED
   try {
     return await log.snapshot(turn.turnId)
   } catch (error) {
     if (hasCode(error, 'TURN_UNKNOWN') || hasCode(error, 'TURN_DELETED')) return undefined
     if (hasCode(error, 'TURN_EXPIRED')) return EXPIRED
+    if (hasCode(error, 'STORE_CORRUPT')) return DAMAGED
     throw error
   }
 }

@@ -1,4 +1,5 @@
-import type { SettingName } from '../adapters/provider.ts'
+import { EFFORTS, type Effort } from '../adapters/model-traits.ts'
+import type { SettingName, ThinkingParameters } from '../adapters/provider.ts'
 import { isRecord, parseJsonObject } from '../protocol/json.ts'
 import type { TurnSettings } from '../turns/turn-request.ts'
 import type { IgnoredNames } from './ignored-names.ts'
@@ -12,7 +13,7 @@ import { MAX_TOKENS } from './routes/submit.ts'
 /** The parameters that a setting came from. */
 export type SettingSources = Partial<Record<SettingName, readonly string[]>>
 
-type Name = Exclude<SettingName, 'strict' | 'name' | 'compaction'>
+type Name = Exclude<SettingName, 'strict' | 'name' | 'compaction' | 'longCallIds'>
 type Value = TurnSettings[Name] | Default | undefined
 
 /** The value requests the default behaviour. */
@@ -82,6 +83,7 @@ const COMMON: readonly Spelling[] = [
 export const OPENAI_SPELLINGS: readonly Spelling[] = [
   ...COMMON,
   ...spell('reasoningEffort', 'output_config.effort', toEffort),
+  ...spell('thinkingBudget', 'thinking.budget_tokens', integer(1, MAX_TOKENS)),
   ...spell('reasoningEffort', 'thinking', toThinkingEffort),
 ]
 
@@ -182,51 +184,54 @@ function toServiceTier(value: unknown): string | Default | undefined {
   return typeof value === 'string' && /^[\w-]{1,64}$/.test(value) ? value : undefined
 }
 
-export type Effort = NonNullable<TurnSettings['reasoningEffort']>
-
-const EFFORTS: Readonly<Record<string, Effort>> = {
-  none: 'none',
-  minimal: 'minimal',
-  low: 'low',
-  medium: 'medium',
-  high: 'high',
-  xhigh: 'high',
-  max: 'high',
-}
-
 export function toEffort(value: unknown): Effort | undefined {
-  return typeof value === 'string' && Object.hasOwn(EFFORTS, value) ? EFFORTS[value] : undefined
+  return EFFORTS.find((effort) => effort === value)
 }
 
 export function toSummary(value: unknown): TurnSettings['reasoningSummary'] {
   return value === 'auto' || value === 'concise' || value === 'detailed' ? value : undefined
 }
 
-/** Budgets in tokens up to which an effort is meant. Every provider takes an effort, and few a budget. */
-const BUDGETS: readonly (readonly [tokens: number, effort: Effort])[] = [
-  [1024, 'minimal'],
-  [4096, 'low'],
-  [12_000, 'medium'],
-  [Infinity, 'high'],
-]
+const THINKING: ReadonlySet<string> = new Set(['type', 'budget_tokens', 'display'])
 
-const THINKING: ReadonlySet<string> = new Set(['type', 'budget_tokens'])
-
-/** The effort of Anthropic's `thinking`. */
-export function toThinkingEffort(
+/** Reads Anthropic's `thinking`. Undefined for a type that is not known. */
+export function toThinking(
   value: unknown,
   ignore: (field: string) => void,
-): Effort | undefined {
+): ThinkingParameters | undefined {
   if (!isRecord(value)) return undefined
-  const { type, budget_tokens: budget } = value
+  const { type, budget_tokens, display } = value
   for (const name of Object.keys(value)) if (!THINKING.has(name)) ignore(name)
-  if (type === 'disabled') return 'none'
-  if (type !== 'enabled' && type !== 'adaptive') return undefined
-  if (typeof budget !== 'number') return 'medium'
-  return BUDGETS.find(([tokens]) => budget <= tokens)?.[1]
+  const budgetTokens = integer(1, MAX_TOKENS)(budget_tokens)
+  const shown: ThinkingParameters | undefined =
+    display === 'summarized' || display === 'omitted' ? { display } : undefined
+  if (display != null && shown === undefined) ignore('display')
+  switch (type) {
+    case 'enabled':
+      return { type, ...(budgetTokens !== undefined && { budgetTokens }), ...shown }
+    case 'adaptive':
+      return { type, ...shown }
+    case 'disabled':
+    case 'between_tools':
+      return { type }
+    default:
+      return undefined
+  }
 }
 
-const MAX_SCHEMA_CHARS = 200_000
+/** An effort that means the same as Anthropic's `thinking` without a budget. */
+function toThinkingEffort(
+  value: unknown,
+  ignore: (field: string) => void,
+): Effort | Default | undefined {
+  const { type, budgetTokens, display } = toThinking(value, ignore) ?? {}
+  if (display !== undefined) ignore('display')
+  if (type === 'disabled' || type === 'between_tools') return 'none'
+  if (budgetTokens !== undefined) return DEFAULT
+  return type === undefined ? undefined : 'medium'
+}
+
+export const MAX_SCHEMA_CHARS = 200_000
 
 /** Why a format cannot be used, and the field at fault. */
 export interface FormatFault {
@@ -246,7 +251,7 @@ export function toFormat(
   if (!isRecord(value)) return { field: '', fault: 'must be an object' }
   const { type } = value
   for (const name of Object.keys(value)) if (!FORMAT.has(name)) ignore(name)
-  if (type === 'text' || (type === 'json_object' && value['schema'] == null)) return { type }
+  if (type === 'text' || (type === 'json_object' && isNoSchema(value['schema']))) return { type }
   if (type !== 'json_schema' && type !== 'json_object') {
     return { field: 'type', fault: 'must be text, json_object or json_schema' }
   }
@@ -267,6 +272,11 @@ export function toFormat(
   return { type: 'json_schema', name: name ?? 'output', schema, ...given }
 }
 
+/** Clients send an empty schema if they want any object. */
+function isNoSchema(schema: unknown): boolean {
+  return schema == null || (isRecord(schema) && Object.keys(schema).length === 0)
+}
+
 function schemaFault(schema: unknown): string | undefined {
   if (schema === undefined) return 'is missing'
   if (!isRecord(schema)) return 'must be an object'
@@ -276,7 +286,7 @@ function schemaFault(schema: unknown): string | undefined {
 
 /** `json`, or a schema, perhaps as text. */
 function toSchemaFormat(value: unknown): Format | undefined {
-  if (value === 'json') return { type: 'json_object' }
+  if (value === 'json' || (isRecord(value) && isNoSchema(value))) return { type: 'json_object' }
   const schema = typeof value === 'string' ? parseJsonObject(value) : value
   if (!isRecord(schema) || schemaFault(schema) !== undefined) return undefined
   return { type: 'json_schema', name: 'output', schema }

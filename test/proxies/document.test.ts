@@ -95,7 +95,7 @@ test('the timeouts and sizes of the recipes follow from the defaults', () => {
     expect(Number(read_.exec(text)?.[1])).toBe(4 * heartbeatS)
     expect(Number(keep.exec(text)?.[1])).toBeLessThan(keepAliveS)
   }
-  expect(Number(SETTINGS.maxBodyBytes.standard)).toBe(4 * 1024 * 1024)
+  expect(Number(SETTINGS.maxVendorBodyBytes.standard)).toBe(32 * 1024 * 1024)
   expect(Number(SETTINGS.maxHeaderBytes.standard)).toBe(16 * 1024)
   expect(Number(SETTINGS.maxUrlBytes.standard)).toBe(8 * 1024)
 })

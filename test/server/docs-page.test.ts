@@ -44,6 +44,7 @@ describe('the docs page', () => {
       'getRunStream',
       'getTurnOutputStream',
       'getThreadOutputStream',
+      'getOutputStreams',
     ])
   })
 

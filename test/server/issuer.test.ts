@@ -82,20 +82,21 @@ const askMessages: Ask<Message[]> = async ({ url }, provider, thread = []) => {
 }
 
 type Items = OpenAI.Responses.ResponseInputItem[]
-const askResponses: Ask<Items> = async ({ url }, provider, thread = []) => {
-  const client = new OpenAI({ apiKey: 'any', baseURL: `${url}/v1`, maxRetries: 0 })
-  const input: Items = [...thread, PROMPT]
-  const { output } = await client.responses
-    .stream({
-      model: `${provider}/m`,
-      input,
-      store: false,
-      reasoning: { effort: 'low', summary: 'auto' },
-      include: ['reasoning.encrypted_content'],
-    })
-    .finalResponse()
-  return [...input, ...(output as Items)]
-}
+type More = Partial<OpenAI.Responses.ResponseCreateParams>
+const askWith =
+  (more: More): Ask<Items> =>
+  async ({ url }, provider, thread = []) => {
+    const client = new OpenAI({ apiKey: 'any', baseURL: `${url}/v1`, maxRetries: 0 })
+    const input: Items = [...thread, PROMPT]
+    const reasoning = { effort: 'low', summary: 'auto' } as const
+    const request = { model: `${provider}/m`, input, reasoning, ...more, stream: true as const }
+    const { output } = await client.responses.stream(request).finalResponse()
+    return [...input, ...(output as Items)]
+  }
+
+const askResponses = askWith({ store: false, include: ['reasoning.encrypted_content'] })
+/** Its reasoning comes back with an id only. */
+const askById = askWith({})
 
 const askStored: Ask<string> = async ({ url }, provider, thread) => {
   const client = new OpenAI({ apiKey: 'any', baseURL: `${url}/v1`, maxRetries: 0 })
@@ -123,6 +124,7 @@ interface Door<Thread> {
 const DOORS = [
   { name: 'messages', vendors: ['anthropic'], ask: askMessages },
   { name: 'responses', vendors: ['openai'], ask: askResponses },
+  { name: 'responses by id', vendors: ['openai'], ask: askById },
   { name: 'previous responses', vendors: ['openai', 'anthropic', 'gemini'], ask: askStored },
   { name: 'threads', vendors: ['openai', 'anthropic', 'gemini'], ask: askThread },
 ] as unknown as Door<unknown>[]

@@ -140,6 +140,7 @@ describe('authentication', () => {
     expect([...all].toSorted()).toEqual(['', 'bearer apiKey', 'bearer apiKey streamToken'])
     expect(names('')).toEqual(['getDocs', 'getHealth', 'getHello', 'getOpenapi', 'getReady'])
     expect(names('bearer apiKey streamToken')).toEqual([
+      'getOutputStreams',
       'getRunStream',
       'getThreadOutputStream',
       'getTurnOutputStream',

@@ -490,7 +490,7 @@ test('any values of known parameters get an answer or an error in the vendor’s
 
 test('a request with countless unknown fields has a short header', async () => {
   const { path, ask } = DOORS.chat
-  const fields = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`field-${at}`, at]))
+  const fields = Object.fromEntries(Array.from({ length: 4000 }, (_, at) => [`field-${at}`, at]))
   const server = await startServer()
   const answer = await send(server, path, { model: 'plain/m', ...ask, ...fields })
   expect(answer.status).toBe(200)

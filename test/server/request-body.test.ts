@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { decodeUtf8, PART_BYTES } from '../../src/server/request-body.ts'
 import { sendRaw } from './raw-http.ts'
 import { call, startServer, type TestServer } from './support.ts'
 
@@ -50,6 +51,31 @@ describe('a body that is too large', () => {
     const refused = await post(server, { headers: json, body: bodyOf(1001) }, '/api/v2/threads')
     expect(await refusal(refused)).toEqual([413, 'BODY_TOO_LARGE'])
   })
+})
+
+describe('a body that is decoded in parts', () => {
+  const encode = (text: string) => new TextEncoder().encode(text)
+
+  test.each(['é', '漢', '🧵', '\uFEFF'])('keeps %j at the end of a part', async (character) => {
+    for (let at = PART_BYTES - 4; at <= PART_BYTES; at++) {
+      const text = `${'x'.repeat(at)}${character}${'y'.repeat(PART_BYTES)}${character}`
+      // Comparing them by `expect` would print megabytes.
+      expect((await decodeUtf8(encode(text))) === text).toBe(true)
+    }
+  })
+
+  test('loses the byte order mark at its start', async () => {
+    expect(await decodeUtf8(encode('\uFEFF{}'))).toBe('{}')
+  })
+
+  test.each([0, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES])(
+    'is refused for a malformed byte at %i',
+    async (at) => {
+      const bytes = encode('x'.repeat(2 * PART_BYTES + 1))
+      bytes[at] = 0x80
+      await expect(decodeUtf8(bytes)).rejects.toThrow('is not valid UTF-8')
+    },
+  )
 })
 
 describe('an unreadable body', () => {

@@ -123,6 +123,18 @@ const ROUTE_ROWS: Record<string, Row> = {
     status: 200,
     answers: frames,
   },
+  getOutputStreams: {
+    // It starts with the turn that runs.
+    ask: async (server) => {
+      const { threadId, call: running } = await heldTurn(server)
+      const url = `${server.url}/xapi/streams?threads=${threadId}`
+      const answer = await readUntil(url, 'turn_started')
+      running.finish()
+      return answer
+    },
+    status: 200,
+    answers: expect.stringContaining('"type":"turn_started"'),
+  },
   getThreadOutputStream: {
     // It goes on for as long as the thread is there.
     ask: async (server) => {

@@ -31,11 +31,15 @@ export class Wire {
 
   /** Resolves when the connection is there. */
   static async open(url: string): Promise<Wire> {
-    const { hostname, port } = new URL(url)
-    const socket = connect(Number(port), hostname)
-    const wire = new Wire(socket)
-    await once(socket, 'connect')
+    const wire = Wire.start(url)
+    await once(wire.socket, 'connect')
     return wire
+  }
+
+  /** Does not wait for the connection. */
+  static start(url: string): Wire {
+    const { hostname, port } = new URL(url)
+    return new Wire(connect(Number(port), hostname))
   }
 
   send(text: string): void {

@@ -1,5 +1,6 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { type MessagesError, messagesErrorType } from '../../dialects/messages/wire.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 
 interface RequestHead {
@@ -12,6 +13,41 @@ export function isAnthropicRequest(request: RequestHead): boolean {
   const { path } = request
   if (path === ROUTES.messages || path.startsWith(`${ROUTES.messages}/`)) return true
   return path.startsWith(ROUTES.models) && request.header('anthropic-version') !== undefined
+}
+
+/** Anthropic's reasons for refusing a request of a message thread, by which its clients choose what to send instead. */
+interface ThreadRefusal {
+  readonly error_code: 'thread_not_found' | 'thread_unsupported_request'
+  readonly unsupported?: readonly string[]
+}
+
+/** A request that may lack the messages before it. */
+export class MessageThreadError extends TurnstreamError {
+  override readonly name = 'MessageThreadError'
+  readonly details: ThreadRefusal
+
+  private constructor(
+    code: 'TURN_UNKNOWN' | 'REQUEST_INVALID',
+    why: string,
+    details: ThreadRefusal,
+  ) {
+    super(code, why)
+    this.details = details
+  }
+
+  /** Clients send all messages again, in a new thread. */
+  static notFound(): MessageThreadError {
+    const why = 'thread: message threads are not stored; send all messages'
+    return new MessageThreadError('TURN_UNKNOWN', why, { error_code: 'thread_not_found' })
+  }
+
+  static unsupported(): MessageThreadError {
+    const details = {
+      error_code: 'thread_unsupported_request',
+      unsupported: ['thread.type'],
+    } as const
+    return new MessageThreadError('REQUEST_INVALID', 'thread.type: must be create', details)
+  }
 }
 
 const TYPES: Record<number, string> = {
@@ -34,6 +70,7 @@ export interface AnthropicErrorFields {
   readonly requestId: string
   /** Of a failed turn. */
   readonly code?: string
+  readonly details?: object | undefined
 }
 
 /**
@@ -45,6 +82,7 @@ export function anthropicError({
   status: given,
   requestId,
   code = '',
+  details,
 }: AnthropicErrorFields): {
   status: ContentfulStatusCode
   body: MessagesError
@@ -55,6 +93,10 @@ export function anthropicError({
   const type = known ?? TYPES[status] ?? fallback
   return {
     status: status as ContentfulStatusCode,
-    body: { type: 'error', error: { type, message }, request_id: requestId },
+    body: {
+      type: 'error',
+      error: { type, message, ...(details && { details }) },
+      request_id: requestId,
+    },
   }
 }

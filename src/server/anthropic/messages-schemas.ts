@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { MAX_TEXT_CHARS } from '../content-parts.ts'
 import { REFUSED } from '../openai/refused-parameters.ts'
 import { MAX_TOKENS } from '../routes/submit.ts'
+import { MessageThreadError } from './errors.ts'
 
 const MAX_MESSAGES = 4096
 const MAX_TOOLS = 512
@@ -13,6 +14,15 @@ const contentSchema = z.union(
   [z.string().max(MAX_TEXT_CHARS), z.array(blockSchema).max(1000)],
   'must be a string or a list of blocks',
 )
+
+/**
+ * A request that creates a message thread has all messages, and one that continues it only the new ones. It is refused
+ * here, before what it lacks.
+ */
+const threadSchema = z.looseObject({ type: z.string().max(100) }).refine(({ type }) => {
+  if (type === 'create') return true
+  throw type === 'continue' ? MessageThreadError.notFound() : MessageThreadError.unsupported()
+})
 
 const messagesFields = {
   model: z
@@ -35,6 +45,7 @@ const messagesFields = {
     .looseObject({ type: z.string().max(100), name: z.string().max(200).nullish() })
     .nullish(),
   thinking: z.looseObject({ type: z.string().max(100) }).nullish(),
+  thread: threadSchema.nullish(),
 }
 
 /** `POST /v1/messages`. What changes the answer and cannot be honoured is refused; unknown fields are ignored. */

@@ -1,3 +1,5 @@
+import { type Effort, effortOfBudget } from '../../adapters/model-traits.ts'
+import type { ThinkingParameters } from '../../adapters/provider.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import type { HistoryItem, TurnSettings } from '../../turns/turn-request.ts'
@@ -17,12 +19,13 @@ import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
 import {
   ANTHROPIC_SPELLINGS,
-  type Effort,
   ignoreUnknown,
+  MAX_SCHEMA_CHARS,
   readSettings,
+  type SettingSources,
   toEffort,
   toFormat,
-  toThinkingEffort,
+  toThinking,
 } from '../vendor-settings.ts'
 import type { MessagesBody } from './messages-schemas.ts'
 
@@ -52,7 +55,11 @@ export function messagesSubmission(body: Countable, headers: SubmitHeaders): Ven
       parameters: { model: body.model },
     },
     ignored: ignored.list,
-    sources: { ...sources, strict: ['tools[].strict'] },
+    sources: {
+      ...sources,
+      strict: ['tools[].strict'],
+      longCallIds: ['messages[].content[].id'],
+    },
   }
 }
 
@@ -261,8 +268,6 @@ function invalid(path: string, message: string): RequestInvalidError {
   return new RequestInvalidError([{ path: path.slice(0, 200), message }])
 }
 
-const MAX_SCHEMA_CHARS = 200_000
-
 type Tool = NonNullable<MessagesBody['tools']>[number]
 
 /** A tool of the client. Tools that Anthropic runs have another type. */
@@ -311,14 +316,15 @@ function toSettings(
     ignored.add('tool_choice')
   }
   ignored.addUnknown(choice, CHOICE, 'tool_choice')
-  const effort = readEffort(body, ignored)
+  const thinking = readThinking(body, ignored)
   const promptCache = readPromptCache(body)
   const { parallelToolCalls, ...settings } = read.settings
   const isSerial = choice?.['disable_parallel_tool_use'] === true || parallelToolCalls === false
   return {
     settings: {
       ...settings,
-      ...omitNullish({ reasoningEffort: effort, promptCache }),
+      ...thinking.settings,
+      ...omitNullish({ promptCache }),
       ...(tools.length > 0 && {
         tools,
         ...omitNullish({ toolChoice }),
@@ -327,7 +333,7 @@ function toSettings(
     },
     sources: {
       ...read.sources,
-      ...(effort !== undefined && { reasoningEffort: ['thinking'] }),
+      ...thinking.sources,
       ...(promptCache !== undefined && { promptCache: ['cache_control'] }),
       ...(isSerial && { parallelToolCalls: ['tool_choice.disable_parallel_tool_use'] }),
     },
@@ -366,30 +372,44 @@ function toToolChoice(choice: MessagesBody['tool_choice']): TurnSettings['toolCh
   }
 }
 
-/** Tokens that an effort may take from the answer. */
-const NEEDED: Record<Effort, number> = {
-  none: 0,
-  minimal: 1024,
-  low: 2048,
-  medium: 8192,
-  high: 16_384,
+/** Anthropic gets what the client wrote, and other providers the effort that comes closest. */
+function readThinking(
+  { thinking: given, output_config, max_tokens }: Countable,
+  ignored: IgnoredNames,
+): { settings: TurnSettings; sources: SettingSources } {
+  const named = output_config?.effort
+  const effort = toEffort(named)
+  const thinking = toThinking(given, (field) => ignored.add(`thinking.${field}`))
+  if (given != null && thinking === undefined) ignored.add('thinking')
+  if (named != null && effort === undefined) ignored.add('output_config.effort')
+  if (thinking === undefined && effort === undefined) return { settings: {}, sources: {} }
+  const { budgetTokens, display } = thinking ?? {}
+  const paths = [
+    ...(budgetTokens === undefined ? [] : ['thinking.budget_tokens']),
+    ...(display === undefined ? [] : ['thinking.display']),
+  ]
+  const reasoningEffort = effort ?? impliedEffort(thinking, max_tokens)
+  return {
+    settings: {
+      thinking: { ...thinking, ...(effort === undefined && { isEffortImplied: true }) },
+      ...omitNullish({ reasoningEffort }),
+    },
+    sources: {
+      thinking: paths.length > 0 ? paths : ['thinking'],
+      reasoningEffort: [effort === undefined ? 'thinking' : 'output_config.effort'],
+    },
+  }
 }
 
-/** Undefined unless the request wants thinking. An effort that leaves no room for the answer is lowered. */
-function readEffort(body: Countable, ignored: IgnoredNames): Effort | undefined {
-  const { thinking, output_config, max_tokens = Infinity } = body
-  const named = output_config?.effort
-  const byBudget = toThinkingEffort(thinking, (field) => ignored.add(`thinking.${field}`))
-  const byName = toEffort(named)
-  const isThinking = byBudget !== undefined && byBudget !== 'none'
-  if (thinking != null && byBudget === undefined) ignored.add('thinking')
-  if (named != null && (!isThinking || byName === undefined)) ignored.add('output_config.effort')
-  if (!isThinking) return undefined
-  const efforts: readonly Effort[] = ['high', 'medium', 'low', 'minimal']
-  const wanted = efforts.indexOf(byName ?? byBudget)
-  const fitting = efforts.slice(Math.max(0, wanted)).find((each) => NEEDED[each] < max_tokens)
-  if (fitting === undefined) ignored.add('thinking')
-  return fitting
+const MEDIUM_BUDGET = 8192
+
+/** Undefined without thinking, or without room for it. */
+function impliedEffort(
+  { type, budgetTokens = MEDIUM_BUDGET }: ThinkingParameters = {},
+  maxTokens: number | undefined,
+): Effort | undefined {
+  const isOn = type === 'enabled' || type === 'adaptive'
+  return isOn ? effortOfBudget(budgetTokens, maxTokens) : undefined
 }
 
 /** Known parameters apart from hints. */

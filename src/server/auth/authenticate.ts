@@ -28,6 +28,7 @@ const STREAMS: readonly RegExp[] = [
   ROUTES.runStream,
   ROUTES.turnOutputStream,
   ROUTES.threadOutputStream,
+  ROUTES.outputStreams,
 ].map((route) => new RegExp(`^${route.replace(/:\w+/, '[^/]+')}$`))
 
 const CHALLENGE = 'Bearer realm="turnstream"'

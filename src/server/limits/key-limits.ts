@@ -1,10 +1,11 @@
 import { type Clock, monotonicNow, shared } from '../../async/clock.ts'
 import { Fifo } from '../../async/fifo.ts'
-import { onAbort, type StopSignal } from '../../async/on-abort.ts'
+import type { StopSignal } from '../../async/on-abort.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { LimitedError } from '../errors.ts'
+import { UnsentBytes } from './unsent-bytes.ts'
 
 /** Limits per key on this instance. Without keys, all callers share them. */
 export interface GatewayLimits {
@@ -16,9 +17,9 @@ export interface GatewayLimits {
   readonly openStreams: number
   /** Reads of turns and threads in progress or queued. 100 by default. */
   readonly concurrentReads: number
-  /** Bytes of responses and streams that clients have not read yet. 64 MB by default. */
+  /** Bytes of large requests until their turns end, and of what clients have not read yet. 64 MB by default. */
   readonly unsentBytes: number
-  /** Stored threads of the tenant. 100,000 by default. */
+  /** Stored threads of the tenant. 1,000,000 by default. */
   readonly storedThreads: number
 }
 
@@ -96,38 +97,70 @@ class KeyUse {
   turns = 0
   streams = 0
   readonly submits: SlidingWindow
+  /** Requests with an invalid body. */
+  readonly refusals: SlidingWindow
   readonly reads = new WorkQueue()
   readonly bodies = new WorkQueue()
   readonly unsent: UnsentBytes
 
   constructor({ submitsPerMinute, unsentBytes }: GatewayLimits) {
     this.submits = new SlidingWindow(submitsPerMinute, MINUTE_MS)
+    this.refusals = new SlidingWindow(submitsPerMinute, MINUTE_MS)
     this.unsent = new UnsentBytes(unsentBytes)
   }
 
   isIdleAt(now: number): boolean {
     const { turns, streams, reads, bodies, unsent } = this
     const inFlight = turns + streams + reads.size + bodies.size + unsent.size
-    return inFlight === 0 && this.submits.isEmptyAt(now)
+    return inFlight === 0 && this.submits.isEmptyAt(now) && this.refusals.isEmptyAt(now)
   }
 }
 
-/** A slot for one open stream of a key. */
+/** Larger than nearly every answer, and small enough for each of a key's streams to hold one. */
+const SMALL_BYTES = 256 * 1024
+
+/** A slot for one open stream of a key, which may count as several, and what the server holds for it. */
 export class StreamSlot {
   /** Shared by all streams of the key. */
-  readonly unsent: UnsentBytes
+  readonly #unsent: UnsentBytes
+  readonly #size: number
   #use: KeyUse | undefined
 
-  constructor(use: KeyUse) {
-    use.streams += 1
-    this.unsent = use.unsent
+  constructor(use: KeyUse, size: number) {
+    use.streams += size
+    this.#unsent = use.unsent
+    this.#size = size
     this.#use = use
   }
 
   /** Idempotent. */
   free(): void {
-    if (this.#use !== undefined) this.#use.streams -= 1
+    if (this.#use !== undefined) this.#use.streams -= this.#size
     this.#use = undefined
+    this.#unsent.forget(this)
+  }
+
+  /** Counts bytes that were sent but not read, until the returned function is called. */
+  hold(bytes: number): () => void {
+    return this.#unsent.hold(bytes)
+  }
+
+  /** Counts what an encoder keeps of its answer, in place of the last figure. Small answers are not counted. */
+  keep(bytes: number): void {
+    if (bytes > SMALL_BYTES && this.#use !== undefined) this.#unsent.keep(this, bytes)
+  }
+
+  /**
+   * Whether the key's clients leave too much unread for this many more bytes: then await `room` and check again, before
+   * the bytes are encoded. Small amounts always fit, so that slow clients do not block others.
+   */
+  isHeldBack(bytes: number): boolean {
+    return bytes > SMALL_BYTES && this.#use !== undefined && this.#unsent.mustWait(this)
+  }
+
+  /** Resolves when there may be room or `signal` aborts. */
+  room(signal: StopSignal): Promise<void> {
+    return this.#unsent.room(signal)
   }
 }
 
@@ -180,12 +213,23 @@ export class KeyLimits {
     use.submits.add(this.#now())
   }
 
+  /** Counts a request that was refused for its body: it cost as much as one that was accepted. */
+  countRefusal(caller: Caller): void {
+    const { refusals } = this.#useOf(caller)
+    if (refusals.waitAt(this.#now()) === 0) refusals.add(this.#now())
+  }
+
+  /** Refuses a body, before it is read, of a key that sent as many invalid ones as it may submit. SUBMITS_LIMITED. */
+  checkRefusals(caller: Caller): void {
+    this.#checkWindow(this.#useOf(caller).refusals)
+  }
+
   /** STREAMS_LIMITED. */
-  takeStream(caller: Caller): StreamSlot {
+  takeStream(caller: Caller, size = 1): StreamSlot {
     const { openStreams } = this.#limits
     const use = this.#useOf(caller)
-    if (use.streams >= openStreams) throw limited('STREAMS_LIMITED', openStreams)
-    return new StreamSlot(use)
+    if (use.streams + size > openStreams) throw limited('STREAMS_LIMITED', openStreams)
+    return new StreamSlot(use, size)
   }
 
   /** Queues a read. READS_LIMITED; UNREAD_LIMITED while the key's clients leave too much unread. */
@@ -207,6 +251,13 @@ export class KeyLimits {
     })
   }
 
+  /** Counts a request until the returned function is called. It delays no reader. UNREAD_LIMITED. */
+  holdRequest(caller: Caller, bytes: number): () => void {
+    const { unsent } = this.#useOf(caller)
+    if (!unsent.fitsRequest(bytes)) throw this.#unread()
+    return unsent.holdRequest(bytes)
+  }
+
   /** Counts a response until the returned function is called: received or disconnected. UNREAD_LIMITED. */
   holdAnswer(caller: Caller, bytes: number): () => void {
     const { unsent } = this.#useOf(caller)
@@ -219,7 +270,11 @@ export class KeyLimits {
   }
 
   #checkSubmits({ submits }: KeyUse): void {
-    const waitMs = submits.waitAt(this.#now())
+    this.#checkWindow(submits)
+  }
+
+  #checkWindow(window: SlidingWindow): void {
+    const waitMs = window.waitAt(this.#now())
     if (waitMs === 0) return
     const { submitsPerMinute } = this.#limits
     throw new LimitedError('SUBMITS_LIMITED', `the limit is ${submitsPerMinute} per minute`, waitMs)
@@ -295,53 +350,6 @@ export class SlidingWindow {
     if (this.#first * 2 < this.#times.length) return
     this.#times.splice(0, this.#first)
     this.#first = 0
-  }
-}
-
-/** Bytes that a key's clients have not read yet. May exceed the bound by one response or frame. */
-export class UnsentBytes {
-  readonly #max: number
-  #bytes = 0
-  readonly #waiting = new Set<() => void>()
-
-  constructor(max: number) {
-    this.#max = max
-  }
-
-  get size(): number {
-    return this.#bytes
-  }
-
-  get isFull(): boolean {
-    return this.#bytes >= this.#max
-  }
-
-  fits(bytes: number): boolean {
-    return this.#bytes === 0 || this.#bytes + bytes <= this.#max
-  }
-
-  /** Counts bytes until the returned function is first called. */
-  hold(bytes: number): () => void {
-    let held = bytes
-    this.#bytes += held
-    return () => {
-      this.#bytes -= held
-      held = 0
-      if (!this.isFull) for (const wake of this.#waiting) wake()
-    }
-  }
-
-  /** Resolves when there may be room or `signal` aborts. Another caller may take the room first. */
-  room(signal: StopSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        stopListening()
-        this.#waiting.delete(wake)
-        resolve()
-      }
-      const stopListening = onAbort(signal, wake)
-      this.#waiting.add(wake)
-    })
   }
 }
 

@@ -101,6 +101,15 @@ export function connectionsFor(maxConnections: number, openFiles: number | undef
   return Math.max(1, Math.min(maxConnections, (openFiles ?? Infinity) - RESERVED_FILES))
 }
 
+/** How many connections above `max` may exist while their refusal is sent: a whole backlog if there are files for it. */
+export function refusalsFor(max: number, openFiles: number | undefined): number {
+  if (openFiles === undefined) return MAX_REFUSALS
+  return Math.max(MIN_REFUSALS, Math.min(MAX_REFUSALS, openFiles - RESERVED_FILES - max))
+}
+
+const MIN_REFUSALS = 100
+const MAX_REFUSALS = 4096
+
 /** Separators `: ` and CRLF. */
 const SEPARATORS = ': \r\n'.length
 

@@ -1,3 +1,4 @@
+import { customArguments } from '../../dialects/custom-tools.ts'
 import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
 import { joinTexts, MAX_ATTACHMENTS, toContents } from '../content-parts.ts'
 import type { IgnoredNames } from '../ignored-names.ts'
@@ -29,7 +30,7 @@ export function parseMessages(messages: readonly ChatMessage[], ignored: Ignored
 }
 
 const CONTENT = ['role', 'content', 'name']
-const CALL: ReadonlySet<string> = new Set(['id', 'type', 'function'])
+const CALL: ReadonlySet<string> = new Set(['id', 'type', 'function', 'custom'])
 
 /** What servers add to their answers is not named: clients send it back as it came. */
 const KNOWN: Record<ChatMessage['role'], ReadonlySet<string>> = {
@@ -151,7 +152,7 @@ class ThreadReader {
     const { content, refusal, tool_calls, function_call } = message
     const param = `messages[${index}]`
     const calls = [
-      ...(tool_calls ?? []).map((call) => ({ ...call.function, id: call.id, isLegacy: false })),
+      ...(tool_calls ?? []).map((call) => ({ ...calledOf(call), id: call.id, isLegacy: false })),
       ...(function_call ? [{ ...function_call, id: `call_${index}`, isLegacy: true }] : []),
     ]
     const said = typeof content === 'string' || content == null ? content : textOf(content)
@@ -196,6 +197,13 @@ class ThreadReader {
       throw new ParameterError(param, `exceeds the limit of ${MAX_ATTACHMENTS} images and files`)
     }
   }
+}
+
+type EarlierCall = NonNullable<Message<'assistant'>['tool_calls']>[number]
+
+function calledOf(call: EarlierCall): { name: string; arguments: string } {
+  if (call.type === 'function') return call.function
+  return { name: call.custom.name, arguments: customArguments(call.custom.input) }
 }
 
 function nameOf({ name }: { readonly name?: string | null | undefined }): { name?: string } {

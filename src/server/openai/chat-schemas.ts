@@ -28,11 +28,18 @@ const systemFields = { content: textOrParts(looseTextPart), name }
 
 const calledSchema = z.looseObject({ name: earlierNameSchema, arguments: textSchema })
 
-const earlierCallSchema = z.looseObject({
-  id: earlierNameSchema,
-  type: z.literal('function', 'only function calls are supported'),
-  function: calledSchema,
-})
+const earlierCallSchema = z.discriminatedUnion(
+  'type',
+  [
+    z.looseObject({ id: earlierNameSchema, type: z.literal('function'), function: calledSchema }),
+    z.looseObject({
+      id: earlierNameSchema,
+      type: z.literal('custom'),
+      custom: z.looseObject({ name: earlierNameSchema, input: textSchema }),
+    }),
+  ],
+  'must be function or custom',
+)
 
 const assistantPart = z.discriminatedUnion('type', [
   looseTextPart,
@@ -102,13 +109,27 @@ const functionSchema = z.looseObject({
 
 export type ChatFunction = z.infer<typeof functionSchema>
 
+const customSchema = z.looseObject({
+  name: nameSchema(),
+  description: z.string().max(20_000).nullish(),
+  format: z
+    .looseObject({ grammar: z.looseObject({ definition: textSchema.nullish() }).nullish() })
+    .nullish(),
+})
+
+export type ChatCustomTool = z.infer<typeof customSchema>
+
+/** Other types, which have no object of their own. */
+const otherSchema = z
+  .looseObject({})
+  .refine(({ type }) => type !== 'function', { error: 'must have a function', abort: true })
+  .refine(({ type }) => type !== 'custom', { error: 'must have a custom tool', abort: true })
+
 /** Hosted tools and those of unknown types are dropped. */
 const toolSchema = z.union([
   z.looseObject({ type: z.literal('function'), function: functionSchema }),
-  z.looseObject({}).refine(({ type }) => type !== 'function', {
-    error: 'must have a function',
-    abort: true,
-  }),
+  z.looseObject({ type: z.literal('custom'), custom: customSchema }),
+  otherSchema,
 ])
 
 const choiceNameSchema = z.looseObject({ name: nameSchema() })
@@ -131,12 +152,10 @@ const honoured = {
       [
         z.enum(['none', 'auto', 'required']),
         z.looseObject({ type: z.literal('function'), function: choiceNameSchema }),
-        z.looseObject({}).refine(({ type }) => type !== 'function', {
-          error: 'must have a function',
-          abort: true,
-        }),
+        z.looseObject({ type: z.literal('custom'), custom: choiceNameSchema }),
+        otherSchema,
       ],
-      'must be none, auto, required or a function',
+      'must be none, auto, required or a tool',
     )
     .nullish(),
   functions: z
@@ -224,6 +243,12 @@ const callSchema = z.object({
   function: z.object({ name: z.string(), arguments: z.string() }),
 })
 
+const customCallSchema = z.object({
+  id: z.string(),
+  type: z.literal('custom'),
+  custom: z.object({ name: z.string(), input: z.string() }),
+})
+
 export const chatCompletionSchema = z
   .object({
     ...head,
@@ -236,7 +261,7 @@ export const chatCompletionSchema = z
           content: z.string().nullable(),
           refusal: z.string().nullable(),
           reasoning_content: z.string().exactOptional(),
-          tool_calls: z.array(callSchema).exactOptional(),
+          tool_calls: z.array(z.union([callSchema, customCallSchema])).exactOptional(),
           function_call: callSchema.shape.function.exactOptional(),
         }),
         logprobs: z.null(),

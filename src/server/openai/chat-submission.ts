@@ -1,3 +1,4 @@
+import type { ToolDefinition } from '../../adapters/provider.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { TurnSettings } from '../../turns/turn-request.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'
@@ -6,7 +7,13 @@ import type { VendorSubmission } from '../routes/vendor-turns.ts'
 import { ignoreUnknown, OPENAI_SPELLINGS, readSettings } from '../vendor-settings.ts'
 import { allowedTools } from './allowed-tools.ts'
 import { parseMessages } from './chat-messages.ts'
-import { CHAT_PARAMETERS, type ChatBody, type ChatFunction } from './chat-schemas.ts'
+import {
+  CHAT_PARAMETERS,
+  type ChatBody,
+  type ChatCustomTool,
+  type ChatFunction,
+} from './chat-schemas.ts'
+import { customDefinition } from './custom-definition.ts'
 import { refuseFormat } from './errors.ts'
 
 /** Maps a request to a turn, with the earlier messages as history. */
@@ -38,6 +45,7 @@ export function chatSubmission(body: ChatBody, headers: SubmitHeaders): VendorSu
     sources: {
       ...sources,
       strict: ['tools[].function.strict'],
+      longCallIds: ['messages[].tool_calls[].id'],
       ...(hasNames && { name: ['messages[].name'] }),
     },
   }
@@ -60,37 +68,59 @@ export function threadMetadata(body: ChatBody): Record<string, unknown> | undefi
   return Object.keys(given).length === 0 ? undefined : given
 }
 
-type FunctionTool = { readonly type: 'function'; readonly function: ChatFunction }
+/** Names of the tools that are called with a text. */
+export function customToolNames({ tools }: ChatBody): string[] {
+  return (tools ?? []).filter(isCustomTool).map(({ custom }) => custom.name)
+}
 
-function isFunctionTool(tool: NonNullable<ChatBody['tools']>[number]): tool is FunctionTool {
+type Tool = NonNullable<ChatBody['tools']>[number]
+type FunctionTool = { readonly type: 'function'; readonly function: ChatFunction }
+type CustomTool = { readonly type: 'custom'; readonly custom: ChatCustomTool }
+
+function isFunctionTool(tool: Tool): tool is FunctionTool {
   return tool['type'] === 'function'
 }
 
-const TOOL: ReadonlySet<string> = new Set(['type', 'function'])
+function isCustomTool(tool: Tool): tool is CustomTool {
+  return tool['type'] === 'custom'
+}
+
+const TOOL: ReadonlySet<string> = new Set(['type', 'function', 'custom'])
+const CUSTOM: ReadonlySet<string> = new Set(['name', 'description', 'format'])
 const FUNCTION: ReadonlySet<string> = new Set(['name', 'description', 'parameters', 'strict'])
 
-/** The functions of a request. Other tools are dropped. */
+/** The functions of a request, also for custom tools. Other tools are dropped. */
 function readFunctions(body: ChatBody, ignored: IgnoredNames): TurnSettings['tools'] {
   const { tools, functions } = body
   if (tools == null && functions == null) return undefined
   for (const [index, tool] of (tools ?? []).entries()) {
-    if (!isFunctionTool(tool)) ignored.add(`tools[${index}] (${typeName(tool['type'])})`)
+    if (isFunctionTool(tool)) ignored.addUnknown(tool.function, FUNCTION, 'tools[].function')
+    else if (isCustomTool(tool)) ignored.addUnknown(tool.custom, CUSTOM, 'tools[].custom')
     else {
-      ignored.addUnknown(tool, TOOL, 'tools[]')
-      ignored.addUnknown(tool.function, FUNCTION, 'tools[].function')
+      ignored.add(`tools[${index}] (${typeName(tool['type'])})`)
+      continue
     }
+    ignored.addUnknown(tool, TOOL, 'tools[]')
   }
   for (const each of functions ?? []) ignored.addUnknown(each, FUNCTION, 'functions[]')
-  const all = [
-    ...(tools ?? []).filter(isFunctionTool).map((tool) => tool.function),
-    ...(functions ?? []),
-  ]
-  return all.map(({ name, description, parameters, strict }) => ({
+  return [...(tools ?? []).flatMap(toDefinitions), ...(functions ?? []).map(functionDefinition)]
+}
+
+function toDefinitions(tool: Tool): ToolDefinition[] {
+  if (isFunctionTool(tool)) return [functionDefinition(tool.function)]
+  if (!isCustomTool(tool)) return []
+  const { name, description, format } = tool.custom
+  return [customDefinition(name, description ?? '', format?.grammar?.definition)]
+}
+
+function functionDefinition(given: ChatFunction): ToolDefinition {
+  const { name, description, parameters, strict } = given
+  return {
     name,
     ...omitNullish({ description, strict }),
     // A function without parameters takes none.
     parameters: parameters ?? { type: 'object', properties: {} },
-  }))
+  }
 }
 
 /** Undefined for a choice of other tools. */
@@ -98,8 +128,9 @@ function toToolChoice({ tool_choice, function_call }: ChatBody): TurnSettings['t
   const choice = tool_choice ?? function_call ?? undefined
   if (choice === undefined || typeof choice === 'string') return choice
   if ('name' in choice && typeof choice['name'] === 'string') return { name: choice['name'] }
-  const { type, allowed_tools: allowed, function: named } = choice
+  const { type, allowed_tools: allowed, function: named, custom } = choice
   if (type === 'function') return { name: (named as { name: string }).name }
+  if (type === 'custom') return { name: (custom as { name: string }).name }
   const mode = type === 'allowed_tools' && isRecord(allowed) ? allowed['mode'] : undefined
   return mode === 'auto' || mode === 'required' ? mode : undefined
 }

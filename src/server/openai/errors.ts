@@ -227,6 +227,12 @@ const OURS = {
 /** The provider's account has no budget left. OpenAI's clients expect 429, and do not retry it with this code. */
 const NO_QUOTA = { ...OURS, status: 429, code: 'insufficient_quota' } as const
 
+/** A fault of codex itself, or one that it does not name. It is no limit, overload or lost connection. */
+const UNCLASSIFIED = { status: 502 } as const
+
+/** Failures that a retry cannot fix, although the status suggests it. */
+const FINAL: ReadonlySet<VendorFailure> = new Set([OURS, NO_QUOTA, UNCLASSIFIED])
+
 type VendorFailure = Pick<Failure, 'status' | 'message'> & { readonly code?: string }
 
 /** Vendor error codes, by HTTP status or in the stream. */
@@ -235,13 +241,16 @@ const VENDOR_CODES = new Map<string, VendorFailure>([
   ...failures(OURS, 'permission_error'),
   ...failures(NO_QUOTA, 'HTTP_402', 'billing_error', 'insufficient_quota', 'usage_not_included'),
   ...failures({ status: 400 }, 'HTTP_400', 'HTTP_415', 'HTTP_422', 'context_length_exceeded'),
-  ...failures({ status: 400 }, 'invalid_prompt', 'invalid_request_error'),
+  ...failures({ status: 400 }, 'cyber_policy', 'invalid_prompt', 'invalid_request_error'),
+  ...failures({ status: 400 }, 'inference_hook_denied', 'misalignment_policy_violation'),
   ...failures(NOT_FOUND, 'HTTP_404', 'model_not_found', 'not_found_error'),
   ...failures({ status: 413 }, 'HTTP_413', 'request_too_large'),
   ...failures(LIMITED, 'HTTP_429', 'rate_limit_error', 'rate_limit_exceeded'),
   ...failures({ status: 503 }, 'HTTP_503', 'HTTP_529', 'overloaded_error'),
   ...failures({ status: 503 }, 'server_is_overloaded', 'slow_down'),
   ...failures({ status: 504 }, 'HTTP_408', 'HTTP_504', 'timeout_error'),
+  ...failures(UNCLASSIFIED, 'other', 'sandbox_error', 'session_budget_exceeded'),
+  ...failures(UNCLASSIFIED, 'too_many_denials'),
 ])
 
 function failures(failure: VendorFailure, ...codes: string[]): [string, VendorFailure][] {
@@ -274,7 +283,7 @@ function isOurs(code: string): code is ErrorCode {
 function isRetryable(code: string): boolean {
   if (isOurs(code)) return ERROR_CODES[code].retryable
   const failure = VENDOR_CODES.get(code)
-  return failure !== OURS && failure !== NO_QUOTA && !code.startsWith('HTTP_3')
+  return !(failure !== undefined && FINAL.has(failure)) && !code.startsWith('HTTP_3')
 }
 
 /** The vendor's own delay. Without one, OpenAI's client chooses. */

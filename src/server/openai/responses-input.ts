@@ -1,4 +1,5 @@
-import { customArguments, type NamedTool } from '../../dialects/responses/tool-names.ts'
+import { customArguments } from '../../dialects/custom-tools.ts'
+import type { NamedTool } from '../../dialects/responses/tool-names.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
@@ -12,6 +13,8 @@ import {
 } from '../content-parts.ts'
 import { type IgnoredNames, typeName } from '../ignored-names.ts'
 import { ParameterError } from './errors.ts'
+import { bareReasoningId } from './stored-reasoning.ts'
+import { ToolIndex } from './tool-index.ts'
 
 type Item = Record<string, unknown>
 
@@ -86,7 +89,7 @@ export function decodeResponsesInput(
 }
 
 class InputReader {
-  readonly #tools: readonly NamedTool[]
+  readonly #tools: ToolIndex<NamedTool>
   readonly #findItem: FindItem
   readonly #items: HistoryItem[] = []
   readonly #ignored: IgnoredNames
@@ -95,7 +98,7 @@ class InputReader {
   #attachments = 0
 
   constructor(tools: readonly NamedTool[], findItem: FindItem, ignored: IgnoredNames) {
-    this.#tools = tools
+    this.#tools = new ToolIndex(tools)
     this.#findItem = findItem
     this.#ignored = ignored
   }
@@ -162,9 +165,7 @@ class InputReader {
   }
 
   #flatName(called: string, namespace: unknown): string {
-    const tool = this.#tools.find(
-      (each) => each.name === called && (each.namespace ?? null) === (namespace ?? null),
-    )
+    const tool = this.#tools.exact({ name: called, namespace })
     if (tool !== undefined) return tool.flatName
     return typeof namespace === 'string' ? `${namespace}__${called}` : called
   }
@@ -184,8 +185,15 @@ class InputReader {
     this.#items.push({ type: 'message', origin: 'user', content: '', attachments })
   }
 
-  /** Encrypted reasoning goes back to OpenAI, without our id. Other reasoning is kept for people. */
-  #addReasoning({ summary, content, encrypted_content: encrypted }: Item): void {
+  /** Encrypted reasoning goes back to OpenAI, without our id. Other reasoning is kept for people, unless we have it. */
+  #addReasoning(item: Item): void {
+    const id = bareReasoningId(item)
+    const stored = id === undefined ? undefined : this.#findItem(id)
+    if (stored?.type === 'reasoning') {
+      this.#items.push(stored)
+      return
+    }
+    const { summary, content, encrypted_content: encrypted } = item
     const parts = [...list(summary), ...list(content)].filter(isRecord)
     const texts = parts.map((part) => part['text']).filter((each) => typeof each === 'string')
     const openai = { type: 'reasoning', summary: list(summary), encrypted_content: encrypted }

@@ -6,16 +6,19 @@ import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
 import {
   ignoreUnknown,
+  MAX_SCHEMA_CHARS,
   OPENAI_SPELLINGS,
   readSettings,
   toEffort,
   toSummary,
 } from '../vendor-settings.ts'
-import { allowedTools, findTool } from './allowed-tools.ts'
+import { allowedTools } from './allowed-tools.ts'
+import { customDefinition, MAX_DESCRIPTION_CHARS } from './custom-definition.ts'
 import { ParameterError, refuseFormat } from './errors.ts'
 import { REFUSED } from './refused-parameters.ts'
 import { decodeResponsesInput, type FindItem, OPAQUE, splitItems } from './responses-input.ts'
 import { MAX_INPUT_ITEMS, type ResponsesBody } from './responses-schemas.ts'
+import { ToolIndex } from './tool-index.ts'
 
 /** What a request refers to. */
 export interface Earlier {
@@ -63,6 +66,7 @@ export function responsesSubmission(
     sources: {
       ...sources,
       strict: ['tools[].strict'],
+      longCallIds: ['input[].call_id'],
       ...(hasCompaction(body.input) && { compaction: ['input[] (compaction)'] }),
     },
   }
@@ -93,13 +97,13 @@ function ignoreTool(tool: unknown, index: number, ignored: IgnoredNames): void {
   ignored.add(`tools[${index}] (${typeName(isRecord(tool) ? tool['type'] : undefined)})`)
 }
 
-const MAX_SCHEMA_CHARS = 200_000
-const MAX_DESCRIPTION_CHARS = 20_000
-
 function toDefinition({ flatName: name, isCustom, tool }: NamedTool) {
   const { description, parameters, strict, format } = tool
   const about = typeof description === 'string' ? description : ''
-  if (isCustom) return customDefinition(name, about, format)
+  if (isCustom) {
+    const grammar = isRecord(format) ? format['definition'] : undefined
+    return customDefinition(name, about, grammar)
+  }
   const schema = isRecord(parameters) ? parameters : { type: 'object', properties: {} }
   if (JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
     throw new ParameterError('tools', `the schema of ${name} is too large`)
@@ -109,23 +113,6 @@ function toDefinition({ flatName: name, isCustom, tool }: NamedTool) {
     ...(about !== '' && { description: about.slice(0, MAX_DESCRIPTION_CHARS) }),
     parameters: schema,
     ...(typeof strict === 'boolean' && { strict }),
-  }
-}
-
-/** Only OpenAI's own models know grammars. Others read it in the description. */
-function customDefinition(name: string, about: string, format: unknown) {
-  const grammar = isRecord(format) ? format['definition'] : undefined
-  const rule =
-    typeof grammar === 'string' ? `\n\nThe input must match this grammar:\n${grammar}` : ''
-  return {
-    name,
-    description: `${about}${rule}`.slice(0, MAX_DESCRIPTION_CHARS),
-    parameters: {
-      type: 'object',
-      properties: { input: { type: 'string' } },
-      required: ['input'],
-      additionalProperties: false,
-    },
   }
 }
 
@@ -169,7 +156,7 @@ function toToolChoice(
   }
   if (!isRecord(choice) || (choice.type !== 'function' && choice.type !== 'custom'))
     return undefined
-  const named = findTool(choice, tools)
+  const named = new ToolIndex(tools).find(choice)
   if (named !== undefined) return { name: named.flatName }
   const name = typeName(choice['name'])
   throw new ParameterError('tool_choice', `forces the tool ${name}, which is not in tools`)

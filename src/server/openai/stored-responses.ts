@@ -1,5 +1,6 @@
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
-import { customInput, type NamedTool, namedTools } from '../../dialects/responses/tool-names.ts'
+import { customInput } from '../../dialects/custom-tools.ts'
+import { type NamedTool, namedTools } from '../../dialects/responses/tool-names.ts'
 import { START } from '../../log/offsets.ts'
 import type { EventRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { isTurnMissing } from '../../protocol/errors.ts'
@@ -80,7 +81,7 @@ export async function referencedItems(
 ): Promise<Map<string, HistoryItem>> {
   const found = new Map<string, HistoryItem>()
   const ids = new Set(Array.isArray(input) ? input.flatMap(referenceOf) : [])
-  const runs = new Set([...ids].map((id) => id.replace(ITEM_PLACE, '')))
+  const runs = new Set([...ids].map(runIdOf))
   if (runs.size > MAX_REFERENCED_RUNS) {
     throw new ParameterError('input', `refers to more than ${MAX_REFERENCED_RUNS} responses`)
   }
@@ -108,7 +109,13 @@ function referenceOf(item: unknown): string[] {
   return typeof item['id'] === 'string' ? [withoutPrefix(item['id'].slice(0, 300))] : []
 }
 
-function wireId(itemId: string): string {
+/** The run of an item. */
+export function runIdOf(id: string): string {
+  return id.replace(ITEM_PLACE, '')
+}
+
+/** The id of an item as clients see it, without its prefix. */
+export function wireId(itemId: string): string {
   return itemId.replaceAll(/[^\w-]/g, '_')
 }
 
@@ -167,7 +174,10 @@ async function readItemsSoFar(
 }
 
 /** The events that are stored now. */
-async function* eventsSoFar(log: TurnLog, turnId: string): AsyncGenerator<EventRecord, void> {
+export async function* eventsSoFar(
+  log: TurnLog,
+  turnId: string,
+): AsyncGenerator<EventRecord, void> {
   const stop = new AbortController()
   try {
     const tail = log.tail(turnId, 'events', START, stop.signal)

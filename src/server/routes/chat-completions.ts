@@ -1,13 +1,11 @@
 import type * as z from 'zod'
-import { toChatCompletion } from '../../dialects/chat-completions/completion.ts'
-import {
-  ChatCompletionsEncoder,
-  type ChatCompletionsOptions,
-} from '../../dialects/chat-completions/encode.ts'
+import { AnswerReader } from '../../dialects/answer.ts'
+import { AnswerItems } from '../../dialects/answer-items.ts'
+import { chatCompletion } from '../../dialects/chat-completions/completion.ts'
+import { ChatCompletionsEncoder } from '../../dialects/chat-completions/encode.ts'
+import type { ChatCompletionsOptions } from '../../dialects/chat-completions/write.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { ROUTES } from '../../protocol/names.ts'
-import { ResponseReducer } from '../../reducer/reduce.ts'
-import { withTurnIds } from '../../turns/unsettled-items.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { requestInvalid } from '../errors.ts'
 import { encodeJson, sendJson } from '../json-response.ts'
@@ -17,7 +15,12 @@ import {
   chatChunkSchema,
   chatCompletionSchema,
 } from '../openai/chat-schemas.ts'
-import { chatSubmission, isLegacy, threadMetadata } from '../openai/chat-submission.ts'
+import {
+  chatSubmission,
+  customToolNames,
+  isLegacy,
+  threadMetadata,
+} from '../openai/chat-submission.ts'
 import { parameterError, TurnFailedError } from '../openai/errors.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
@@ -93,6 +96,7 @@ async function toChat(started: VendorTurn, body: ChatBody): Promise<StartedChat>
     created: Math.floor(createdAt / 1000),
     includeUsage: body.stream_options?.include_usage === true,
     legacyFunctions: isLegacy(body),
+    customTools: customToolNames(body),
   }
   return { ...started, options }
 }
@@ -114,15 +118,12 @@ function streamChat({ options, ...started }: StartedChat): Promise<Response> {
 }
 
 async function completeChat({ options, ...started }: StartedChat) {
-  const reducer = new ResponseReducer()
-  await followAnswer(started, (event) => void reducer.apply(event))
-  const response = withTurnIds(reducer.response, started.turn)
-  const completion = toChatCompletion(response, options)
-  if ('error' in completion) {
-    // The turn's own error also has the retry delay.
-    throw new TurnFailedError(response.error ?? completion.error, started.isNamed)
-  }
-  return completion
+  const answer = new AnswerItems()
+  const reader = new AnswerReader(answer)
+  await followAnswer(started, (event) => reader.take(event))
+  const completion = chatCompletion(answer, options)
+  if ('object' in completion) return completion
+  throw new TurnFailedError(completion, started.isNamed)
 }
 
 /** The encoder of a streamed completion. */

@@ -1,4 +1,5 @@
 import type { SettingName } from '../../adapters/provider.ts'
+import { MAX_CALL_ID_CHARS } from '../../adapters/sent-call-ids.ts'
 import { withoutSettings } from '../../adapters/settings.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { ChosenModel, Providers } from '../../turns/providers.ts'
@@ -37,11 +38,12 @@ export function fitted(
 ): Submission {
   const names = unsupported(submission, chosen)
   if (names.length === 0) return submission
+  const nearest = chosen.provider.nearest?.({ ...submission.settings, model: chosen.model })
   const { settings, parameters } = submission
   const paths = names.flatMap((name) => (REPEATED.has(name) ? [] : (sources[name] ?? [])))
   return {
     ...submission,
-    ...(settings && { settings: withoutSettings(settings, names) }),
+    ...(settings && { settings: { ...withoutSettings(settings, names), ...nearest } }),
     ...(parameters && { parameters: paths.reduce(withoutPath, parameters) }),
   }
 }
@@ -49,8 +51,16 @@ export function fitted(
 /** The response repeats these. A client that requested summaries gets all reasoning as such. */
 const REPEATED: ReadonlySet<SettingName> = new Set(['strict', 'reasoningSummary'])
 
-function unsupported({ settings }: Submission, chosen: ChosenModel): readonly SettingName[] {
-  return chosen.provider.unsupported?.({ ...settings, model: chosen.model }) ?? []
+function unsupported(submission: Submission, chosen: ChosenModel): readonly SettingName[] {
+  const { settings } = submission
+  const names = chosen.provider.unsupported?.({ ...settings, model: chosen.model }) ?? []
+  return hasLongCallIds(submission) ? names : names.filter((name) => name !== 'longCallIds')
+}
+
+function hasLongCallIds({ history = [], input }: Submission): boolean {
+  return [...history, ...input].some(
+    (item) => 'call_id' in item && item.call_id.length > MAX_CALL_ID_CHARS,
+  )
 }
 
 /** `service_tier`, or `text.verbosity`. */

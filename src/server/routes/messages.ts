@@ -51,7 +51,7 @@ const createRoute = spec.route('post', ROUTES.messages, {
         ...spec.sse('', messagesEventSchema).content,
       },
     },
-    ...spec.anthropicRefusals(...ANSWER_REFUSALS),
+    ...spec.anthropicRefusals(...ANSWER_REFUSALS, 'TURN_UNKNOWN'),
   },
 })
 
@@ -61,7 +61,7 @@ const countRoute = spec.route('post', ROUTES.messagesCountTokens, {
   request: { body: spec.jsonBody(countTokensBodySchema) },
   responses: {
     200: spec.json('The estimate', tokenCountSchema),
-    ...spec.anthropicRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED'),
+    ...spec.anthropicRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
   },
 })
 
@@ -218,6 +218,7 @@ function joinEncoder(encoder: MessagesEncoder): AnswerEncoder {
   let hasJoined = false
   return {
     ...live,
+    repeats: 1,
     get isOver() {
       return hasJoined && encoder.isOver
     },

@@ -25,7 +25,10 @@ import {
   responsesEventSchema,
 } from '../openai/responses-schemas.ts'
 import { type Earlier, responsesSubmission } from '../openai/responses-submission.ts'
+import { lastItems, receivedItems, repetitionKeys } from '../openai/returned-items.ts'
+import { bareReasoningId, storedReasoning } from '../openai/stored-reasoning.ts'
 import { readPrevious, referencedItems, withoutPrefix } from '../openai/stored-responses.ts'
+import { type FindReceived, newHash } from '../reattachment.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
@@ -90,6 +93,7 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
       withStreamSlot(c, context, async (slot) => {
         const body = c.req.valid('json')
         const headers = c.req.valid('header')
+        await findRepetition(c, context, body)
         const started = await startVendorTurn(c, context, headers, async () => {
           const earlier = await readEarlier(c, context, body)
           const request = responsesSubmission(body, headers, earlier)
@@ -131,6 +135,23 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
   })
 }
 
+/** An agent that was cut off repeats its request with the items that it has received. */
+async function findRepetition(
+  c: Context<GatewayEnv>,
+  { limits }: GatewayContext,
+  body: ResponsesBody,
+): Promise<void> {
+  const repeated = c.get('repeated')
+  if (repeated === undefined) return
+  const { isInSession } = repeated
+  if (!isInSession && body['client_metadata'] === undefined) return
+  const keys = await repetitionKeys(newHash(c, ROUTES.responses), body, isInSession)
+  const { log } = c.get('space')
+  const findReceived: FindReceived = (turn, count) =>
+    limits.read(c.get('caller'), () => receivedItems(log, turn, lastItems(body, count)))
+  c.set('repeated', { keys, isInSession, findReceived })
+}
+
 /** What the request refers to, read like any stored turn: in the caller's queue. READS_LIMITED. */
 async function readEarlier(
   c: Context<GatewayEnv>,
@@ -142,27 +163,32 @@ async function readEarlier(
   return limits.read(c.get('caller'), async () => {
     const known = previous ? await readPrevious(log, previous) : { items: [] }
     const references = await referencedItems(log, input)
-    return { ...known, findItem: (id) => references.get(withoutPrefix(id)) }
+    const reasoning = await storedReasoning(log, input)
+    const find = (id: string) => reasoning.get(id) ?? references.get(id)
+    return { ...known, findItem: (id) => find(withoutPrefix(id)) }
   })
 }
 
 const NOTHING_EARLIER: Earlier = { items: [], findItem: () => undefined }
 
 function hasReferences(input: ResponsesBody['input']): boolean {
-  return typeof input !== 'string' && input.some(({ type }) => type === 'item_reference')
+  if (typeof input === 'string') return false
+  return input.some((item) => item.type === 'item_reference' || bareReasoningId(item) !== undefined)
 }
 
-/** The events of a background response start at once: its client needs the id. */
+/** The events of a background response start at once: its client needs the id. So do those of one that has begun. */
 function streamResponse(
   started: VendorTurn,
   { model, background }: ResponsesBody,
   dialect: ResponsesDialect | undefined,
 ): Promise<Response> {
-  const { c, context, turn } = started
+  const { c, context, turn, received } = started
   const { turnId, createdAt } = turn
   const openResponses = isOpenResponses(dialect, context)
-  const encoder = new ResponsesEncoder({ turnId, createdAt, model, openResponses })
-  const holdMs = background === true ? 0 : undefined
+  const head = { turnId, createdAt, model, openResponses }
+  const encoder = new ResponsesEncoder({ ...head, omitted: received })
+  const hasBegun = received !== undefined && received.size > 0
+  const holdMs = background === true || hasBegun ? 0 : undefined
   return streamAnswer(started, responsesAnswerEncoder(encoder, c), 'responses', holdMs)
 }
 
@@ -178,8 +204,9 @@ async function completeResponse(
   started: VendorTurn,
   { model, background }: ResponsesBody,
 ): Promise<ResponsesObject> {
-  const { turnId, createdAt } = started.turn
-  const encoder = new ResponsesEncoder({ turnId, createdAt, model })
+  const { turn, received } = started
+  const { turnId, createdAt } = turn
+  const encoder = new ResponsesEncoder({ turnId, createdAt, model, omitted: received })
   if (background === true) return queuedResponse(started, encoder)
   let failure: ErrorObject | undefined
   await followAnswer(started, (event) => {
@@ -220,6 +247,8 @@ export function responsesAnswerEncoder(
       return encoder.isOver
     },
     hasCancelled: true,
+    // The end of a text has it three times, and the end of the response once more.
+    repeats: 4,
     encodeSse: (event) => encoder.encodeSse(event),
     interruptionSse: (error) => encoder.interruptionSse(error),
     heartbeatSse() {

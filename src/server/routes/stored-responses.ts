@@ -23,6 +23,7 @@ import { pageOf, readInputItems, turnIdOf } from '../openai/stored-responses.ts'
 import { isOpenResponses, responsesAnswerEncoder } from './responses.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
+import { ifDamaged } from './threads.ts'
 import { streamAnswer } from './vendor-turns.ts'
 
 const params = z.object({ responseId: spec.id })
@@ -113,12 +114,16 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
 
   app.openapi(deleteRoute, async (c) => {
     const { log, newTurns } = c.get('space')
-    const { turnId, threadId, sealed } = await turnOf(c)
+    const turn = await turnOf(c).catch(ifDamaged)
+    const turnId = turn?.turnId ?? turnIdOf(c.req.valid('param').responseId) ?? ''
     // Otherwise its owner would notice only at its next write, and the provider call would continue.
-    if (!sealed) await log.requestCancel(turnId, 'the response was deleted')
+    if (turn?.sealed === false) await log.requestCancel(turnId, 'the response was deleted')
     if (!(await log.deleteTurn(turnId))) throw unknownResponse(`resp_${turnId}`)
-    await removeTitle(log, threadId)
-    newTurns.announce(threadId)
+    // The thread of a damaged turn is unknown.
+    if (turn !== undefined) {
+      await removeTitle(log, turn.threadId)
+      newTurns.announce(turn.threadId)
+    }
     return c.json(
       { id: `resp_${turnId}`, object: 'response' as const, deleted: true as const },
       200,

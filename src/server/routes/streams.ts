@@ -1,13 +1,15 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
+import { asCreated } from '../../dialects/xapi/encode.ts'
 import { START } from '../../log/offsets.ts'
 import type { ListedTurn } from '../../log/turn-log.ts'
-import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import { streamEventSchema } from '../../protocol/stream-event.ts'
-import { streamOutputSchema } from '../../protocol/stream-output.ts'
+import { type StreamOutput, streamOutputSchema } from '../../protocol/stream-output.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { encodeList, encodePage, sendRead } from '../json-response.ts'
+import { MAX_THREADS, openThreadsStream } from '../streams/threads-stream.ts'
 import { openThreadStream, openTurnStream } from '../streams/turn-stream.ts'
 import { type ListedOutputs, ThreadPage } from '../thread-outputs.ts'
 import * as spec from './spec.ts'
@@ -102,6 +104,35 @@ const threadRoute = spec.route('get', ROUTES.threadOutputStream, {
   },
 })
 
+const threadsRoute = spec.route('get', ROUTES.outputStreams, {
+  summary: 'Stream the snapshots of several threads',
+  description:
+    'Existing and future turns of each thread in order. Every frame names its `threadId`. The cursor is one for all ' +
+    'threads; one that it does not have starts with the turn that runs, or else with the next turn.',
+  tags: ['xapi'],
+  security: spec.STREAM_SECURITY,
+  request: {
+    headers,
+    query: outputQuery.extend({
+      threads: z
+        .preprocess((given) => [given].flat(), z.array(spec.id).min(1).max(MAX_THREADS))
+        .meta({ description: `Repeat it for each thread, up to ${MAX_THREADS}` }),
+      cursors: z
+        .preprocess((given) => [given].flat(), z.array(z.string()).max(MAX_THREADS))
+        .optional()
+        .meta({
+          description:
+            "In place of `from`: the cursor of each thread's own stream, in the order of `threads`. Then the `id` of a " +
+            'frame is that of its thread alone',
+        }),
+    }),
+  },
+  responses: {
+    200: spec.sse('The frames of the turns', outputSchema),
+    ...spec.refusals(...STREAM_REFUSALS, 'THREAD_UNKNOWN'),
+  },
+})
+
 /** Streaming routes: v2, xapi, and threads. */
 export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(runRoute, async (c) => {
@@ -125,6 +156,12 @@ export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void 
     const reading = { encoding, isStreamingArguments: shown === 'stream', after: cursorOf(c) }
     return openThreadStream(c, context, threadId, reading)
   })
+
+  app.openapi(threadsRoute, (c) => {
+    const { threads: threadIds, cursors, encoding, arguments: shown } = c.req.valid('query')
+    const reading = { encoding, isStreamingArguments: shown === 'stream', after: cursorOf(c) }
+    return openThreadsStream(c, context, { threadIds, cursors, ...reading })
+  })
 }
 
 /** The cursor of a request. The header wins: a reconnecting EventSource keeps the `from` of its first URL. */
@@ -142,6 +179,7 @@ const turnOutputsSchema = z
     sealed: z.boolean(),
     offset: z.string().meta({ description: 'The cursor to resume its stream with' }),
     expired: spec.optional(z.literal(true), 'Its outputs have expired; only in thread lists'),
+    damaged: spec.optional(z.literal(true), 'It cannot be read; only in thread lists'),
     replacedBy: spec.optional(z.string(), 'The turn that replaced it; only in thread lists'),
     outputs: z.array(outputSchema),
   })
@@ -220,11 +258,26 @@ export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 }
 
+/** Clients show a turn by its outputs: without any, a damaged one would vanish. */
+function damagedOutputs(turnId: string, threadId: string): StreamOutput[] {
+  const error = { code: 'STORE_CORRUPT', message: ERROR_CODES.STORE_CORRUPT.summary }
+  return [
+    { type: 'turn_started', turnId, threadId },
+    { type: 'turn_error', turnId, threadId, error },
+  ]
+}
+
 function encodeOutputs(
   { turnId, threadId, replacedBy }: ListedTurn,
-  { records, offset, sealed, expired }: ListedOutputs,
+  { records, offset, sealed, expired, damaged }: ListedOutputs,
 ): Promise<Buffer<ArrayBuffer>[]> {
-  const marks = { ...(expired && { expired }), ...(replacedBy !== undefined && { replacedBy }) }
+  const replaced = replacedBy === undefined ? {} : { replacedBy }
+  const marks = { ...(expired && { expired }), ...(damaged && { damaged }), ...replaced }
   const head = { turnId, threadId, sealed, offset, ...marks }
-  return encodeList(head, 'outputs', records, ({ data }) => data)
+  if (damaged)
+    return encodeList(head, 'outputs', damagedOutputs(turnId, threadId), (output) =>
+      JSON.stringify(output),
+    )
+  // Nothing was read before: every unfinished item is new.
+  return encodeList(head, 'outputs', records, (record) => asCreated(record) ?? record.data)
 }

@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
+import { EFFORTS } from '../../adapters/model-traits.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { START } from '../../log/offsets.ts'
 import type { ErrorCode } from '../../protocol/errors.ts'
@@ -18,7 +19,7 @@ import { historySchema, inputSchema, MAX_NAME_CHARS, toTurnItems } from './submi
 
 export const MAX_TOKENS = 10_000_000
 
-const reasoningEffortSchema = z.enum(['none', 'minimal', 'low', 'medium', 'high'])
+const reasoningEffortSchema = z.enum(EFFORTS)
 
 const toolSchema = spec.object({
   name: z.string().min(1).max(MAX_NAME_CHARS),
@@ -135,6 +136,7 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'THREAD_BUSY',
   'TURNS_LIMITED',
   'TURN_DELETED',
+  'UNREAD_LIMITED',
 ]
 
 /** The same for our own routes. */
@@ -218,7 +220,12 @@ export async function startTurn(
   const admit = async () => {
     const release = await threadQuota.reserve(submission.threadId ?? options.threadId)
     try {
-      return limits.admitTurn(c.get('caller'))
+      const leave = limits.admitTurn(c.get('caller'))
+      const releaseBody = c.get('handOverBody')?.()
+      return () => {
+        leave()
+        releaseBody?.()
+      }
     } catch (error) {
       release()
       throw error

@@ -39,6 +39,10 @@ const threadFields = {
   metadata: z.record(z.string(), z.unknown()).exactOptional(),
   createdAt: timeSchema,
   updatedAt: timeSchema.meta({ description: 'When it last changed or got a turn' }),
+  damaged: spec.optional(
+    z.literal(true),
+    'In lists: its record cannot be read; delete it or create it again',
+  ),
 }
 
 const threadSchema = z.object(threadFields).meta({ id: 'Thread' })
@@ -66,6 +70,7 @@ const turnSchema = z
     cancelReason: z.string().exactOptional(),
     replaces: spec.optional(z.string(), 'The turn that it replaces, together with later ones'),
     replacedBy: spec.optional(z.string(), 'The turn that replaced it'),
+    damaged: spec.optional(z.literal(true), 'Its record cannot be read'),
   })
   .meta({ id: 'Turn' })
 
@@ -162,7 +167,7 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
     const { log, threadQuota } = c.get('space')
     const { threadId = generateId(), ...given } = c.req.valid('json')
     return withRetries(async () => {
-      const existing = await log.getThread(threadId)
+      const existing = await log.getThread(threadId).catch(ifDamaged)
       if (existing !== undefined) return c.json(toThread(existing), 200)
       const release = await threadQuota.reserve()
       try {
@@ -220,12 +225,17 @@ export async function withRetries<T>(change: () => Promise<T>): Promise<T> {
 }
 
 async function deleteThread(log: TurnLog, threadId: string): Promise<void> {
-  const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
-  for (const { turnId, sealed } of items) {
+  const page = await log.listTurns(threadId, { first: 'newest', limit: 1 }).catch(ifDamaged)
+  for (const { turnId, sealed } of page?.items ?? []) {
     // Otherwise its owner would notice only at its next write, and the provider call would continue.
     if (!sealed) await log.requestCancel(turnId, 'the thread was deleted')
   }
   if (!(await log.deleteThread(threadId))) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
+}
+
+/** Lets a damaged thread be created again, and damaged threads and turns be deleted. */
+export function ifDamaged(error: unknown): undefined {
+  if (!hasCode(error, 'STORE_CORRUPT')) throw error
 }
 
 async function existingThread(log: TurnLog, threadId: string): Promise<ThreadRecord> {

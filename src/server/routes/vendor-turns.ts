@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
-import { anyOf, onAbort } from '../../async/on-abort.ts'
+import { anyOf, onAbort, type StopSignal } from '../../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { START } from '../../log/offsets.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
@@ -13,8 +13,10 @@ import type { TurnPlace } from '../../turns/thread-index.ts'
 import type { Submission } from '../../turns/turn-request.ts'
 import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
+import type { StreamSlot } from '../limits/key-limits.ts'
 import { TurnFailedError } from '../openai/errors.ts'
-import { AnswerReader, type RepeatedRequest } from '../reattachment.ts'
+import { AnswerReader, type Rejoined, type RepeatedRequest } from '../reattachment.ts'
+import { AnswerSize } from '../streams/answer-size.ts'
 import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
 import type { StreamKind } from '../streams/open-streams.ts'
 import { headerOf, openSse, type SseConnection } from '../streams/sse-connection.ts'
@@ -54,7 +56,6 @@ export const ANSWER_REFUSALS: readonly ErrorCode[] = [
   'TURN_ROUND_LIMIT',
   'TURN_TEXT_LIMIT',
   'TURN_TIME_LIMIT',
-  'UNREAD_LIMITED',
   'UPSTREAM_MALFORMED',
   'UPSTREAM_TIMEOUT',
   'UPSTREAM_TRUNCATED',
@@ -70,6 +71,8 @@ export interface VendorTurn {
   readonly isTied: boolean
   /** Whether a repeated request gets this turn. */
   readonly isNamed: boolean
+  /** The ids of items that the client has received before it was cut off. */
+  readonly received?: ReadonlySet<string>
   /** Missing if the same request always gets a new turn. */
   readonly reader?: AnswerReader
 }
@@ -108,18 +111,20 @@ export async function startVendorTurn(
   const space = c.get('space')
   const repeated = c.get('repeated')
   const earlier = repeated && (await rejoin(c, context, repeated))
-  const turn = earlier ?? (await startNew(c, context, headers, prepare))
+  const turn = earlier?.turn ?? (await startNew(c, context, headers, prepare))
   const { turnId, threadId } = turn
   c.header(HEADERS.turnId, headerOf(turnId))
   c.header(HEADERS.threadId, headerOf(threadId))
   const started = { c, context, turn, isTied, isNamed }
+  const key = earlier?.key ?? repeated?.keys[0]
   // A tied turn is cancelled when its client leaves.
-  if (repeated === undefined || isTied) return started
+  if (repeated === undefined || key === undefined || isTied) return started
   const { reattachment } = context
   if (earlier === undefined) reattachment.start(space, repeated, turnId)
   return {
     ...started,
-    reader: new AnswerReader(c, () => reattachment.leave(space, repeated, turnId)),
+    ...(earlier !== undefined && { received: earlier.received }),
+    reader: new AnswerReader(c, () => reattachment.leave(space, key, turnId)),
   }
 }
 
@@ -146,6 +151,8 @@ async function startNew(
   prepare: () => VendorSubmission | Promise<VendorSubmission>,
 ): Promise<TurnRecord> {
   context.limits.checkTurn(c.get('caller'))
+  // A large body has just been parsed.
+  if (isSliceOver()) await nextSlice()
   const request = await prepare()
   const { submission, sources, previous, ignored } = request
   setIgnored(c, [...ignored, ...unsupportedNames(context.providers, request)])
@@ -162,16 +169,17 @@ async function rejoin(
   c: Context<GatewayEnv>,
   { reattachment }: GatewayContext,
   repeated: RepeatedRequest,
-): Promise<TurnRecord | undefined> {
-  const turn = await reattachment.find(c.get('space'), repeated)
-  if (turn === undefined) return undefined
-  c.set('turnId', turn.turnId)
+): Promise<Rejoined | undefined> {
+  const found = await reattachment.find(c.get('space'), repeated)
+  if (found === undefined) return undefined
+  const { turnId } = found.turn
+  c.set('turnId', turnId)
   c.set('isReattached', true)
-  c.header(HEADERS.reattached, headerOf(turn.turnId))
-  return turn
+  c.header(HEADERS.reattached, headerOf(turnId))
+  return found
 }
 
-const MAX_IGNORED_CHARS = 1000
+export const MAX_IGNORED_CHARS = 1000
 
 /** Names the ignored parts of a request in a header. */
 function setIgnored(c: Context<GatewayEnv>, ignored: readonly string[]): void {
@@ -187,15 +195,21 @@ export async function streamAnswer(
   kind: StreamKind,
   holdMs = HOLD_MS,
 ): Promise<Response> {
-  const { log } = c.get('space')
+  const { log, tenant } = c.get('space')
   const { turnId } = turn
+  const endReading = context.streams.readers.add(tenant, turnId)
   const reading = new AbortController()
   const stop = () => reading.abort()
   const answer = new AnswerStream(log.tail(turnId, 'events', START, reading.signal), encoder)
   const client = watchClient(c)
   const leave = () => {
     stop()
-    if (isTied && !answer.isWhole) cancel(log, turnId, context)
+    const isLast = endReading()
+    if (isTied && isLast && !answer.isWhole) cancel(log, turnId, context)
+  }
+  const release = () => {
+    client.release()
+    endReading()
   }
   onAbort(client.signal, leave)
   if (client.signal.aborted) leave()
@@ -208,11 +222,11 @@ export async function streamAnswer(
         stop()
         if (!answer.isWhole) reader?.leave()
       })
-      return answer.sendTo(connection).finally(client.release)
+      return answer.sendTo(connection).finally(release)
     }
     return openSse(c, context, { kind, headers: {}, send })
   } catch (error) {
-    client.release()
+    release()
     stop()
     throw error
   }
@@ -223,25 +237,36 @@ export async function followAnswer(
   { c, context, turn, isTied }: VendorTurn,
   take: (event: StreamEvent) => void,
 ): Promise<void> {
-  const { log } = c.get('space')
+  const { log, tenant } = c.get('space')
+  const endReading = context.streams.readers.add(tenant, turn.turnId)
   const client = watchClient(c)
   const reading = anyOf([client.signal, context.closing])
+  const slot = c.get('slot')
+  const size = new AnswerSize()
   let isOver = false
   try {
     for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
       if (isSliceOver()) await nextSlice()
       if (!('event' in record) || !isStreamEvent(record.event)) continue
+      if (slot !== undefined && size.add(record)) await keep(slot, size, reading.signal)
       take(record.event)
       isOver ||= TERMINALS.has(record.event.type)
     }
-    if (client.signal.aborted && isTied) cancel(log, turn.turnId, context)
+    if (client.signal.aborted && endReading() && isTied) cancel(log, turn.turnId, context)
     if (reading.signal.aborted && !isOver) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'the turn is still running')
     }
   } finally {
+    endReading()
     reading.release()
     client.release()
   }
+}
+
+/** Counts what is kept of an answer in one piece, and waits for room. */
+async function keep(slot: StreamSlot, { kept }: AnswerSize, signal: StopSignal): Promise<void> {
+  slot.keep(kept)
+  while (slot.isHeldBack(kept) && !signal.aborted) await slot.room(signal)
 }
 
 const TERMINALS: ReadonlySet<string> = new Set([

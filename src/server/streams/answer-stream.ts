@@ -4,6 +4,7 @@ import type { EventRecord, Resync, Tail } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
+import { AnswerSize } from './answer-size.ts'
 import { Frame } from './frames.ts'
 import type { SseConnection } from './sse-connection.ts'
 
@@ -16,6 +17,8 @@ export interface AnswerEncoder {
   readonly isOver: boolean
   /** Whether a cancelled turn is an answer in this dialect. Otherwise it is an error. */
   readonly hasCancelled?: boolean
+  /** How many times one event may repeat the texts of the whole answer; 0 by default. */
+  readonly repeats?: number
   encodeSse(event: StreamEvent): string
   /** The last text of a stream that ends before the turn. Clients take a stream that stops for a complete one. */
   interruptionSse(error: ErrorObject): string
@@ -32,6 +35,7 @@ export interface AnswerEncoder {
 export class AnswerStream {
   readonly #records: AsyncIterator<EventRecord | Resync, void>
   readonly #encoder: AnswerEncoder
+  readonly #size = new AnswerSize()
   /** A pending read. */
   #next: Promise<IteratorResult<EventRecord | Resync, void>> | undefined
   /** Encoded but not sent yet. */
@@ -68,8 +72,10 @@ export class AnswerStream {
         if (result === 'late') return undefined
         this.#next = undefined
         if (result.done === true) return undefined
-        const event = eventOf(result.value)
+        const record = recordOf(result.value)
+        const { event } = record
         if (!isStreamEvent(event)) continue
+        this.#size.add(record)
         const isAnswer = this.#encoder.hasCancelled && event.type === 'turn_aborted_by_user'
         const failure = isAnswer ? undefined : failureOf(event)
         if (failure !== undefined) return failure
@@ -88,14 +94,15 @@ export class AnswerStream {
     this.#connection = connection
     const encoder = this.#encoder
     connection.lastWords = () =>
-      interruption(encoder, 'STREAM_ERROR', 'The stream ended before the turn')
+      this.#interruption(connection, 'STREAM_ERROR', 'The stream ended before the turn')
     if (encoder.heartbeatSse !== undefined)
       connection.heartbeat = () => encoder.heartbeatSse?.() ?? ''
     try {
       await this.#follow(connection)
     } catch (error) {
       if (error instanceof TurnstreamError && error.code === 'TURN_DELETED') {
-        connection.lastWords = () => interruption(encoder, 'TURN_DELETED', 'The turn was deleted')
+        connection.lastWords = () =>
+          this.#interruption(connection, 'TURN_DELETED', 'The turn was deleted')
       }
       throw error
     }
@@ -109,12 +116,14 @@ export class AnswerStream {
       this.#next = undefined
       if (result.done === true) break
       if (isSliceOver()) await nextSlice()
-      this.#text += this.#encode(eventOf(result.value))
+      const record = recordOf(result.value)
+      if (this.#size.add(record)) await this.#room(connection)
+      this.#text += this.#encode(record.event)
       if (this.#isBehind || this.#text.length > MAX_FRAME_CHARS) await this.#sendAll(connection)
       else this.#flushSoon()
     }
     // The turn may have ended before the stream was opened.
-    this.#join()
+    await this.#join()
     await this.#sendAll(connection)
   }
 
@@ -124,8 +133,33 @@ export class AnswerStream {
     return isDelta || isStreamEvent(event) ? this.#encoder.encodeSse(event) : ''
   }
 
-  readonly #join = (): void => {
-    if (this.#hasJoined) return
+  /** What the next event may take, with what the encoder keeps. */
+  get #bytes(): number {
+    return this.#size.kept * (1 + (this.#encoder.repeats ?? 0))
+  }
+
+  /** Undefined if the key's clients leave too much unread: it may repeat the whole answer. */
+  #interruption(connection: SseConnection, code: string, message: string): Frame | undefined {
+    if (connection.isHeldBack(this.#bytes)) return undefined
+    return new Frame(this.#encoder.interruptionSse({ code, message }))
+  }
+
+  /** Waits for room before the next event is encoded: what it repeats of the answer would be held, too. */
+  async #room(connection: SseConnection): Promise<void> {
+    connection.keep(this.#size.kept)
+    const bytes = this.#bytes
+    if (!connection.isHeldBack(bytes)) return
+    this.#send(connection)
+    // The headers of the response come with the first frame.
+    connection.beat()
+    while (connection.isHeldBack(bytes)) await connection.room()
+  }
+
+  readonly #join = async (): Promise<void> => {
+    if (this.#encoder.joinSse === undefined) return
+    if (this.#connection !== undefined) await this.#room(this.#connection)
+    // Nobody reads the answer of a client that left.
+    if (this.#hasJoined || this.#connection?.signal.aborted === true) return
     this.#hasJoined = true
     this.#text += this.#encoder.joinSse?.() ?? ''
     if (this.#connection !== undefined) this.#flushSoon()
@@ -165,8 +199,8 @@ export class AnswerStream {
 }
 
 /** A log whose beginning was removed has no complete answer. */
-function eventOf(record: EventRecord | Resync): StreamEvent {
-  if ('event' in record) return record.event
+function recordOf(record: EventRecord | Resync): EventRecord {
+  if ('event' in record) return record
   throw new TurnstreamError('TURN_EXPIRED', `the log is ${record.resync}`)
 }
 
@@ -175,8 +209,4 @@ function failureOf({ payload }: StreamEvent): ErrorObject | undefined {
   if (payload.type === 'response_error') return payload.error
   if (payload.type !== 'turn_aborted_by_user') return undefined
   return { code: 'ABORTED', message: `The turn was stopped: ${payload.reason ?? 'cancelled'}` }
-}
-
-function interruption(encoder: AnswerEncoder, code: string, message: string): Frame {
-  return new Frame(encoder.interruptionSse({ code, message }))
 }

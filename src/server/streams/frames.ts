@@ -2,10 +2,12 @@ import {
   AppendEncoder,
   appendFrameOf,
   appendSse,
+  asCreated,
   type TextSnapshot,
   textSnapshotOf,
 } from '../../dialects/xapi/encode.ts'
 import type { LogRecord } from '../../log/turn-log.ts'
+import type { AppendFrame } from '../../protocol/append-frame.ts'
 import { encodeSse } from '../../sse/encode.ts'
 
 const LINE_END = '\r\n'
@@ -39,8 +41,11 @@ export const LAST_CHUNK = Buffer.from(`0${LINE_END}${LINE_END}`)
 /** `append` sends only what was added to a growing text. For the log `processed` only. */
 export type StreamEncoding = 'append' | 'snapshot'
 
-/** Encodes a record. Without an `id`, a reader that disconnects after this frame gets it again. */
-export type ToFrame = (record: LogRecord, id: string | undefined) => Frame
+/**
+ * Encodes a record. Without an `id`, a reader that disconnects after this frame gets it again. `isFirst` says that the
+ * reader has not seen any record of its item.
+ */
+export type ToFrame = (record: LogRecord, id: string | undefined, isFirst?: boolean) => Frame
 
 /**
  * Encodes records as frames. Readers at the same position share a frame, which is encoded once and lives as long as its
@@ -48,27 +53,37 @@ export type ToFrame = (record: LogRecord, id: string | undefined) => Frame
  */
 export class RecordFrames {
   readonly #frames = new WeakMap<LogRecord, Frame>()
+  /** The frames of updates that are the first of their item for a reader. */
+  readonly #created = new WeakMap<LogRecord, Frame>()
   readonly #snapshots = new WeakMap<LogRecord, TextSnapshot | 'none'>()
   readonly #appends = new WeakMap<LogRecord, { readonly at: number; readonly frame: Frame }>()
+  readonly #isOfSeveral: boolean
+
+  /** For streams of several threads, appends name their turn and thread, as snapshots do. */
+  constructor({ isOfSeveral = false } = {}) {
+    this.#isOfSeveral = isOfSeveral
+  }
 
   /** Creates the encoder for one turn on one connection. */
   encoder(encoding: StreamEncoding): ToFrame {
     if (encoding === 'snapshot') return this.#toFrame
     const encoder = new AppendEncoder()
-    return (record, id) => {
+    return (record, id, isFirst) => {
       const snapshot = this.#snapshotOf(record)
       const at = snapshot && encoder.place(snapshot)
-      if (snapshot === undefined || at === undefined) return this.#toFrame(record, id)
+      if (snapshot === undefined || at === undefined) return this.#toFrame(record, id, isFirst)
       return this.#toAppend(record, id, snapshot, at)
     }
   }
 
-  readonly #toFrame: ToFrame = (record, id) => {
-    const known = this.#frames.get(record)
+  readonly #toFrame: ToFrame = (record, id, isFirst = false) => {
+    const created = isFirst && 'output' in record ? asCreated(record) : undefined
+    const frames = created === undefined ? this.#frames : this.#created
+    const known = frames.get(record)
     if (known !== undefined && known.id === id) return known
-    const { data } = record
+    const data = created ?? record.data
     const frame = new Frame(id === undefined ? encodeSse({ data }) : encodeSse({ id, data }), id)
-    this.#frames.set(record, frame)
+    frames.set(record, frame)
     return frame
   }
 
@@ -84,8 +99,15 @@ export class RecordFrames {
   #toAppend(record: LogRecord, id: string | undefined, snapshot: TextSnapshot, at: number): Frame {
     const known = this.#appends.get(record)
     if (known !== undefined && known.at === at && known.frame.id === id) return known.frame
-    const frame = new Frame(appendSse(id, appendFrameOf(snapshot, at)), id)
+    const append = appendFrameOf(snapshot, at)
+    const frame = new Frame(appendSse(id, this.#isOfSeveral ? named(record, append) : append), id)
     this.#appends.set(record, { at, frame })
     return frame
   }
+}
+
+function named(record: LogRecord, append: AppendFrame): AppendFrame {
+  if (!('output' in record)) return append
+  const { threadId, turnId } = record.output
+  return { threadId, turnId, ...append }
 }

@@ -3,6 +3,7 @@ import { onAbort } from '../../async/on-abort.ts'
 import type { Resync } from '../../log/turn-log.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import type { SseConnection } from './sse-connection.ts'
+import { TurnReaders } from './turn-readers.ts'
 
 /** What a stream carries: raw events, the snapshots of a turn or of a thread, or a turn in a vendor's dialect. */
 export type StreamKind = 'v2' | 'xapi' | 'thread' | 'chat' | 'responses' | 'messages'
@@ -32,6 +33,8 @@ export class OpenStreams {
     resyncs: { foreign: 0, trimmed: 0 },
     skipped: 0,
   }
+  /** Readers of vendors' APIs, streaming or not. */
+  readonly readers = new TurnReaders()
   readonly #clock: Clock
   /** How long a stream may be silent before a comment is sent. */
   readonly heartbeatMs: number

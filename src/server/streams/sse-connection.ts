@@ -15,9 +15,6 @@ import type { OpenStreams, StreamCounts, StreamKind } from './open-streams.ts'
 /** Reconnect delay of clients, in ms. */
 const RETRY_MS = 1000
 
-/** Larger than nearly every answer, and small enough for each of a key's streams to buffer one. */
-const SMALL_FRAME_BYTES = 256 * 1024
-
 /** How many bytes to buffer for a client. One that is further behind reads from the log later. */
 export const MAX_WAITING_BYTES = 64 * 1024
 
@@ -38,8 +35,8 @@ export interface ConnectionDeps {
 export abstract class SseConnection {
   /** Time of the last write, for `OpenStreams`. */
   silentSince = 0
-  /** Sent before the end, for clients that take a stream that stops for a complete one. */
-  lastWords: (() => Frame) | undefined
+  /** Sent before the end, for clients that take a stream that stops for a complete one. Undefined cuts the stream. */
+  lastWords: (() => Frame | undefined) | undefined
   /** What is sent in place of a comment while the stream is silent; a comment if it is empty. */
   heartbeat: (() => string) | undefined
   /** Since when the client has read nothing of what is buffered; undefined while it keeps up. */
@@ -50,6 +47,7 @@ export abstract class SseConnection {
   readonly #slot: StreamSlot
   readonly #stop = new Stop()
   #isOpen = false
+  #draining: Promise<void> | undefined
 
   constructor({ streams, slot, kind, caller }: ConnectionDeps) {
     this.kind = kind
@@ -97,27 +95,41 @@ export abstract class SseConnection {
     return this.write(frame)
   }
 
-  async drained(): Promise<void> {
+  /** Whether what was sent waits for the client. */
+  get isBehind(): boolean {
+    return this.#draining !== undefined
+  }
+
+  /** Resolves when the client has read everything, or disconnected. Several threads may wait at once. */
+  drained(): Promise<void> {
+    this.#draining ??= this.#drain().finally(() => {
+      this.#draining = undefined
+    })
+    return this.#draining
+  }
+
+  async #drain(): Promise<void> {
     if (!this.#isOpen) return
     this.behindSince = this.#streams.now()
-    const release = this.#slot.unsent.hold(this.waitingBytes)
+    const release = this.#slot.hold(this.waitingBytes)
     await this.taken()
     release()
     this.behindSince = undefined
   }
 
-  /**
-   * Whether the key's clients leave too much unread for a frame of this size: then await `room` and check again. Small
-   * frames are always sent, so that slow clients do not block others.
-   */
+  /** Counts what an encoder keeps of the answer until the connection is closed, in place of the last figure. */
+  keep(bytes: number): void {
+    this.#slot.keep(bytes)
+  }
+
+  /** Whether to await `room` and check again, before a frame of this size is encoded. */
   isHeldBack(bytes: number): boolean {
-    if (bytes <= SMALL_FRAME_BYTES || !this.#slot.unsent.isFull) return false
-    return !this.signal.aborted
+    return this.#slot.isHeldBack(bytes) && !this.signal.aborted
   }
 
   /** Resolves when another client of the key has read something, or this client disconnected. */
   room(): Promise<void> {
-    return this.#slot.unsent.room(this.signal)
+    return this.#slot.room(this.signal)
   }
 
   /** Sends a comment, unless other data is buffered. */
@@ -128,11 +140,15 @@ export abstract class SseConnection {
   }
 
   end(): void {
-    if (this.lastWords !== undefined) this.send(this.lastWords())
-    if (this.#isOpen) {
-      this.close()
-      this.endBody()
+    // Encoding them may be expensive, and nobody reads them.
+    if (!this.#isOpen) return
+    if (this.lastWords !== undefined) {
+      const frame = this.lastWords()
+      if (frame === undefined) return this.cut()
+      this.send(frame)
     }
+    this.close()
+    this.endBody()
   }
 
   /** Aborts the stream, so that the client reconnects. */
@@ -281,6 +297,8 @@ export interface SseResponseOptions {
   /** The client's position; missing on a stream that cannot be resumed. */
   readonly cursor?: string
   readonly headers: Readonly<Record<string, string>>
+  /** How many streams it counts as. Default 1. */
+  readonly size?: number
   readonly send: SendStream
 }
 
@@ -298,7 +316,7 @@ export function openSse(
   const headers = { ...SSE_HEADERS, ...options.headers }
   const head = c.body(null, 200, headers)
   if (c.req.method === 'HEAD') return head
-  const slot = c.get('slot') ?? context.limits.takeStream(caller)
+  const slot = c.get('slot') ?? context.limits.takeStream(caller, options.size)
   const outgoing = c.env?.outgoing
   // The client disconnected during the lookup: no further event would report it.
   if (outgoing?.destroyed === true) {

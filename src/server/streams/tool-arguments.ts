@@ -1,8 +1,7 @@
 /** Tool arguments while they stream, derived from the events for the readers that request them. */
 
-import type { Clock } from '../../async/clock.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
-import { START } from '../../log/offsets.ts'
+import { parseOffset, START } from '../../log/offsets.ts'
 import type { LogRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { LiveProcessor } from '../../processor/stream-processor.ts'
 import { isForProcessor } from '../../protocol/item-marks.ts'
@@ -10,22 +9,25 @@ import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
 import type { StreamOutput, ToolCall } from '../../protocol/stream-output.ts'
 import { encodeSse } from '../../sse/encode.ts'
+import type { GatewayContext } from '../context.ts'
 import { Frame, type ToFrame } from './frames.ts'
+import { ItemOrder } from './item-order.ts'
 import type { SseConnection } from './sse-connection.ts'
 
 type Turn = Pick<TurnRecord, 'turnId' | 'threadId'>
 
-export interface ArgumentsOptions {
+/** When arguments are sent. */
+export type ArgumentTiming = Pick<GatewayContext, 'clock' | 'emission'>
+
+export interface ArgumentsOptions extends ArgumentTiming {
   readonly log: TurnLog
-  readonly clock: Clock
   readonly turn: Turn
-  /** The client may have read the turn before. */
-  readonly isResumed: boolean
 }
 
 /**
- * Sends the arguments of open calls, without an `id`: the cursor is a position in `processed`. Nothing about a call follows
- * its record in `processed`.
+ * Sends the arguments of open calls, without an `id`: the cursor is a position in `processed`. A call waits for the items
+ * that began before it, which come from `processed` and may be late. Nothing about a call follows its record in
+ * `processed`.
  */
 export class ArgumentSender {
   readonly #options: ArgumentsOptions
@@ -33,26 +35,44 @@ export class ArgumentSender {
   readonly #stop = new AbortController()
   /** Calls with a record in `processed`. */
   readonly #stored = new Set<string>()
-  /** Calls that this connection has sent. */
-  readonly #sent = new Set<string>()
+  /** Items that the client has, at least their beginning. */
+  readonly #seen = new Set<string>()
+  /** The place of the first item that the client does not have. */
+  #unseen = 0
+  /** The `seq` of the client's cursor. */
+  #start: number
   /** The newest state of calls that have changed. */
   readonly #changed = new Map<string, ToolCall>()
   #wake = () => {}
 
-  constructor(connection: SseConnection, options: ArgumentsOptions) {
+  /** `after` is the client's cursor. */
+  constructor(connection: SseConnection, options: ArgumentsOptions, after: string) {
     this.#connection = connection
     this.#options = options
+    this.#start = parseOffset(after).seq
+  }
+
+  /** Called when `processed` starts over because the cursor is not valid. */
+  restart(): void {
+    this.#start = 0
+    this.#seen.clear()
+    this.#unseen = 0
   }
 
   /** Wraps the encoder of `processed`: the first record of a call that was sent before is an update. */
   wrap(toFrame: ToFrame): ToFrame {
-    return (record, id) => {
+    return (record, id, isFirst) => {
+      if (!('output' in record)) return toFrame(record, id, isFirst)
+      const { key: itemId } = record
+      const isSent = this.#seen.has(itemId)
+      this.#seen.add(itemId)
+      // Runs after the frame was sent.
+      if (!isSent) this.#wake()
       const output = callIn(record)
-      if (output === undefined) return toFrame(record, id)
-      const { itemId } = output
+      if (output === undefined) return toFrame(record, id, isFirst)
       this.#stored.add(itemId)
-      const isSeen = this.#sent.has(itemId) || this.#options.isResumed
-      if (output.status !== 'create' || !isSeen) return toFrame(record, id)
+      this.#changed.delete(itemId)
+      if (output.status !== 'create' || !isSent) return toFrame(record, id, isFirst && !isSent)
       const data = JSON.stringify({ ...output, status: 'update' })
       return new Frame(encodeSse({ ...(id !== undefined && { id }), data }), id)
     }
@@ -60,21 +80,22 @@ export class ArgumentSender {
 
   /** Sends until `stop` is called or the client disconnects. Rejects if the store fails. */
   async run(): Promise<void> {
-    const { log, clock, turn } = this.#options
+    const { log, turn } = this.#options
     const { signal } = this.#stop
     // A client that resumes may be past the record of a call that the feed has not seen end yet.
     const { records } = await log.snapshot(turn.turnId)
     for (const record of records) {
-      const output = callIn(record)
-      if (output !== undefined) this.#stored.add(output.itemId)
+      if (record.firstSeq <= this.#start) this.#seen.add(record.key)
+      if (callIn(record) !== undefined) this.#stored.add(record.key)
     }
     if (signal.aborted || this.#connection.signal.aborted) return
-    const leave = feedOf(log, turn, clock).subscribe((call) => {
-      this.#changed.set(call.itemId, call)
+    const feed = feedOf(this.#options)
+    const leave = feed.subscribe((call) => {
+      if (call !== undefined) this.#changed.set(call.itemId, call)
       this.#wake()
     })
     try {
-      await this.#sendAll(signal)
+      await this.#sendAll(feed.order, signal)
     } finally {
       leave()
     }
@@ -85,11 +106,11 @@ export class ArgumentSender {
     this.#wake()
   }
 
-  async #sendAll(signal: AbortSignal): Promise<void> {
+  async #sendAll(order: ItemOrder, signal: AbortSignal): Promise<void> {
     const wake = () => this.#wake()
     this.#connection.signal.addEventListener('abort', wake)
     while (!signal.aborted && !this.#connection.signal.aborted) {
-      const [next] = this.#changed.values()
+      const next = this.#nextDue(order)
       if (next === undefined) {
         await new Promise<void>((resolve) => {
           this.#wake = resolve
@@ -102,13 +123,23 @@ export class ArgumentSender {
     this.#connection.signal.removeEventListener('abort', wake)
   }
 
+  /** Returns a call that has changed, if the client has all items before it. */
+  #nextDue(order: ItemOrder): ToolCall | undefined {
+    this.#unseen = order.firstUnseen(this.#unseen, this.#seen)
+    for (const call of this.#changed.values()) {
+      const isKnown = this.#seen.has(call.itemId)
+      if (isKnown || order.placeOf(call.itemId) <= this.#unseen) return call
+    }
+    return undefined
+  }
+
   async #send(call: ToolCall): Promise<void> {
     const connection = this.#connection
-    const status = this.#sent.has(call.itemId) ? 'update' : 'create'
-    const frame = new Frame(encodeSse({ data: JSON.stringify({ ...call, status }) }))
-    while (connection.isHeldBack(frame.chunk.byteLength)) await connection.room()
+    while (connection.isHeldBack(call.content.length)) await connection.room()
     if (this.#stored.has(call.itemId) || this.#stop.signal.aborted) return
-    this.#sent.add(call.itemId)
+    const status = this.#seen.has(call.itemId) ? 'update' : 'create'
+    const frame = new Frame(encodeSse({ data: JSON.stringify({ ...call, status }) }))
+    this.#seen.add(call.itemId)
     if (!connection.send(frame)) await connection.drained()
   }
 }
@@ -119,12 +150,14 @@ function callIn(record: LogRecord): ToolCall | undefined {
   return record.output.type === 'tool_call' ? record.output : undefined
 }
 
-type Listener = (call: ToolCall) => void
+/** Called without a call when another item was cancelled. */
+type Listener = (call?: ToolCall) => void
 
 /** The feeds of running turns, each shared by its readers in this process. */
 const FEEDS = new WeakMap<TurnLog, Map<string, ArgumentFeed>>()
 
-function feedOf(log: TurnLog, turn: Turn, clock: Clock): ArgumentFeed {
+function feedOf(options: ArgumentsOptions): ArgumentFeed {
+  const { log, turn } = options
   let feeds = FEEDS.get(log)
   if (feeds === undefined) {
     feeds = new Map()
@@ -132,7 +165,7 @@ function feedOf(log: TurnLog, turn: Turn, clock: Clock): ArgumentFeed {
   }
   const known = feeds.get(turn.turnId)
   if (known !== undefined && !known.isOver) return known
-  const feed = new ArgumentFeed(log, turn, clock)
+  const feed = new ArgumentFeed(options)
   const all = feeds
   all.set(turn.turnId, feed)
   void feed.done.then(() => {
@@ -145,6 +178,7 @@ function feedOf(log: TurnLog, turn: Turn, clock: Clock): ArgumentFeed {
 class ArgumentFeed {
   /** Resolves when the turn has ended, was deleted or cannot be read, or when there are no listeners left. */
   readonly done: Promise<void>
+  readonly order = new ItemOrder()
   readonly #stop = new AbortController()
   readonly #listeners = new Set<Listener>()
   /** The calls whose arguments are incomplete. */
@@ -152,10 +186,11 @@ class ArgumentFeed {
   readonly #processor: LiveProcessor
   #isCaughtUp = false
 
-  constructor(log: TurnLog, { turnId, threadId }: Turn, clock: Clock) {
+  constructor({ log, turn: { turnId, threadId }, clock, emission }: ArgumentsOptions) {
     const onShow = (output: StreamOutput) => this.#onShow(output)
+    const timing = { ...emission, clock }
     const ids = { turnId, threadId }
-    this.#processor = new LiveProcessor({ ...ids, clock, showToolArguments: true, onShow })
+    this.#processor = new LiveProcessor({ ...ids, ...timing, showToolArguments: true, onShow })
     this.done = this.#read(log, turnId).finally(() => this.#processor.release())
   }
 
@@ -196,6 +231,7 @@ class ArgumentFeed {
 
   #take(event: StreamEvent): void {
     const { payload } = event
+    if (isForProcessor(event) && this.order.take(payload)) this.#tell()
     // Texts are in `processed`.
     if (payload.type === 'item_start' && payload.item_type !== 'function_call') return
     if (payload.type === 'item_delta' && !this.#open.has(payload.item_id)) return
@@ -212,7 +248,7 @@ class ArgumentFeed {
     }
   }
 
-  #tell(call: ToolCall): void {
+  #tell(call?: ToolCall): void {
     if (this.#isCaughtUp) for (const listener of this.#listeners) listener(call)
   }
 }

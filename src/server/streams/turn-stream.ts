@@ -1,10 +1,9 @@
 import type { Context } from 'hono'
-import type { Clock } from '../../async/clock.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { parseOffset, START } from '../../log/offsets.ts'
 import { ID_PATTERN } from '../../log/records.ts'
 import type { LogName, Resync, Tail, TurnLog, TurnRecord } from '../../log/turn-log.ts'
-import { isTurnMissing, TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, isTurnMissing, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, SSE_EVENTS } from '../../protocol/names.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { mayReadThread, mayReadTurn } from '../auth/authenticate.ts'
@@ -12,7 +11,7 @@ import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { Frame, RecordFrames, type StreamEncoding, type ToFrame } from './frames.ts'
 import type { NewTurns } from './new-turns.ts'
 import { headerOf, openSse, type SendStream, type SseConnection } from './sse-connection.ts'
-import { ArgumentSender, type ArgumentsOptions } from './tool-arguments.ts'
+import { ArgumentSender, type ArgumentsOptions, type ArgumentTiming } from './tool-arguments.ts'
 
 export interface TurnReading {
   /** The turn or run id of the request. */
@@ -58,7 +57,7 @@ export async function openTurnStream(
     kind,
     cursor: after,
     headers,
-    send: turnSender(store, turn, reading, context.clock),
+    send: turnSender(store, turn, reading, context),
   })
 }
 
@@ -86,7 +85,7 @@ function turnSender(
   log: TurnLog,
   turn: TurnRecord,
   reading: TurnReading,
-  clock: Clock,
+  { clock, emission }: ArgumentTiming,
 ): SendStream {
   const { log: name, after, encoding, isStreamingArguments = false } = reading
   const { turnId } = turn
@@ -94,14 +93,28 @@ function turnSender(
     const tail = log.tail(turnId, name, after, connection.signal)
     const toFrame = TURN_FRAMES.encoder(encoding)
     if (!isStreamingArguments) return sendTail(connection, tail, toFrame)
-    const calls = { log, clock, turn, isResumed: after !== START }
+    const calls = { log, clock, emission, turn }
     return sendWithArguments(connection, tail, { toFrame, calls })
   }
 }
 
+/** How the cursors of a log become those of a stream. */
+interface Place {
+  /** The id of a frame, if it has one. */
+  readonly toId: (cursor: string) => string | undefined
+  /** Called when everything up to a cursor was sent. */
+  readonly onSent?: (cursor: string) => void
+  /** Called when the log starts over. */
+  readonly onResync?: () => void
+  /** Set on streams of several threads. */
+  readonly threadId?: string
+}
+
+const TURN_PLACE: Place = { toId: String }
+
 interface ArgumentTail {
   readonly toFrame: ToFrame
-  readonly toId?: (cursor: string) => string
+  readonly place?: Place
   readonly calls: ArgumentsOptions & { readonly turn: Pick<TurnRecord, 'sealed'> }
 }
 
@@ -109,13 +122,14 @@ interface ArgumentTail {
 async function sendWithArguments(
   connection: SseConnection,
   tail: Tail,
-  { toFrame, toId, calls }: ArgumentTail,
+  { toFrame, place = TURN_PLACE, calls }: ArgumentTail,
 ): Promise<void> {
-  const sender = new ArgumentSender(connection, calls)
+  const sender = new ArgumentSender(connection, calls, tail.cursor)
+  const onResync = () => sender.restart()
   // Whatever fails here also fails for the tail.
   if (!calls.turn.sealed) sender.run().catch(() => {})
   try {
-    await sendTail(connection, tail, sender.wrap(toFrame), toId)
+    await sendTail(connection, tail, sender.wrap(toFrame), { ...place, onResync })
   } finally {
     sender.stop()
   }
@@ -123,27 +137,35 @@ async function sendWithArguments(
 
 /**
  * Sends a log to its end, or until the client disconnects. Records are read only when there is room: a slow client
- * delays no other, and finds the newest state in the log later. `toId` converts a cursor to a frame id.
+ * delays no other, and finds the newest state in the log later.
  */
 async function sendTail(
   connection: SseConnection,
   tail: Tail,
   toFrame: ToFrame,
-  toId: (cursor: string) => string = String,
+  place = TURN_PLACE,
 ): Promise<void> {
+  const { toId, onSent } = place
   let { cursor } = tail
   try {
     for await (const each of tail) {
       if (isSliceOver()) await nextSlice()
-      const id = tail.cursor === cursor ? undefined : toId(tail.cursor)
+      // The cursor moves with the last record of a block: before that it is where the block starts.
+      const start = cursor
+      const isBlockEnd = tail.cursor !== cursor
       cursor = tail.cursor
       if ('resync' in each) {
-        sendResync(connection, each.resync, toId(cursor))
+        sendResync(connection, each.resync, toId(cursor), place.threadId)
+        place.onResync?.()
         continue
       }
-      const frame = toFrame(each, id)
-      while (connection.isHeldBack(frame.chunk.byteLength)) await connection.room()
-      if (!connection.send(frame)) await connection.drained()
+      const isFirst = 'firstSeq' in each && each.firstSeq > parseOffset(start).seq
+      // Other threads of the same stream may have filled it.
+      while (connection.isBehind) await connection.drained()
+      while (connection.isHeldBack(each.data.length)) await connection.room()
+      const hasRoom = connection.send(toFrame(each, isBlockEnd ? toId(cursor) : undefined, isFirst))
+      if (isBlockEnd) onSent?.(cursor)
+      if (!hasRoom) await connection.drained()
     }
   } finally {
     connection.counts.skipped += tail.skipped ?? 0
@@ -151,8 +173,13 @@ async function sendTail(
 }
 
 /** Reports why the cursor was not valid, and where the stream restarts. */
-function sendResync(connection: SseConnection, reason: Resync['resync'], offset: string): void {
-  const data = JSON.stringify({ reason, offset })
+function sendResync(
+  connection: SseConnection,
+  reason: Resync['resync'],
+  offset: string | undefined,
+  threadId: string | undefined,
+): void {
+  const data = JSON.stringify({ reason, offset, threadId })
   connection.counts.resyncs[reason] += 1
   connection.send(new Frame(encodeSse({ event: SSE_EVENTS.resync, data })))
 }
@@ -178,8 +205,9 @@ export async function openThreadStream(
     throw new TurnstreamError('THREAD_UNKNOWN', threadId)
   }
   const { creation } = thread
-  const { clock } = context
-  const reading = { log, newTurns, threadId, creation, encoding, isStreamingArguments, clock }
+  const ids = { threadId, creation }
+  const source = { log, newTurns, ...ids, encoding, isStreamingArguments, timing: context }
+  const reading = { ...source, frames: THREAD_FRAMES, placeIn: placeInThread }
   return openSse(c, context, {
     kind: 'thread',
     cursor: after,
@@ -188,16 +216,20 @@ export async function openThreadStream(
   })
 }
 
+export function placeInThread(turnId: string): Place {
+  return { toId: (offset) => `${turnId}/${offset}` }
+}
+
 /** A separate function, so that an open stream does not retain its request. */
 function threadSender(reading: ThreadReading, cursor: ThreadCursor): SendStream {
   return (connection) => sendThread(connection, reading, cursor)
 }
 
-/** A position in one of the turns, or before all of them. */
-type ThreadCursor = { readonly turnId: string; readonly offset: string } | undefined
+/** A position in one of the turns, after it if there is no offset, or before all of them. */
+export type ThreadCursor = { readonly turnId: string; readonly offset?: string } | undefined
 
-/** `<turnId>/<offset>`, or `0-0` for the start. */
-function parseCursor(text: string): ThreadCursor {
+/** `<turnId>/<offset>`, or `0-0` for the start. CURSOR_INVALID. */
+export function parseCursor(text: string): ThreadCursor {
   // Ids may contain slashes.
   const slash = text.lastIndexOf('/')
   const offset = text.slice(slash + 1)
@@ -209,7 +241,7 @@ function parseCursor(text: string): ThreadCursor {
   throw new TurnstreamError('CURSOR_INVALID', JSON.stringify(text.slice(0, 64)))
 }
 
-interface ThreadReading {
+export interface ThreadReading {
   readonly log: TurnLog
   readonly newTurns: NewTurns
   readonly threadId: string
@@ -217,10 +249,13 @@ interface ThreadReading {
   readonly creation: string
   readonly encoding: StreamEncoding
   readonly isStreamingArguments: boolean
-  readonly clock: Clock
+  readonly timing: ArgumentTiming
+  readonly frames: RecordFrames
+  readonly placeIn: (turnId: string) => Place
 }
 
-async function sendThread(
+/** Sends all turns after the cursor, until the thread is deleted or the client disconnects. */
+export async function sendThread(
   connection: SseConnection,
   reading: ThreadReading,
   cursor: ThreadCursor,
@@ -232,10 +267,11 @@ async function sendThread(
   if (cursor !== undefined) {
     const turn = await log.getTurn(cursor.turnId)
     if (turn?.threadId === threadId) {
-      await sendTurn(connection, reading, turn, cursor.offset)
+      const { offset } = cursor
+      if (offset !== undefined) await sendTurn(connection, reading, turn, offset)
       ordinal = turn.ordinal
     } else {
-      sendResync(connection, 'foreign', START)
+      sendResync(connection, 'foreign', START, reading.placeIn(cursor.turnId).threadId)
     }
   }
   while (!signal.aborted) {
@@ -254,23 +290,24 @@ async function sendThread(
 
 async function sendTurn(
   connection: SseConnection,
-  { log, clock, threadId, encoding, isStreamingArguments }: ThreadReading,
+  { log, timing, threadId, encoding, isStreamingArguments, frames, placeIn }: ThreadReading,
   { turnId, sealed }: TurnPlace,
   after: string,
 ): Promise<void> {
   if (connection.signal.aborted) return
-  const toId = (cursor: string) => `${turnId}/${cursor}`
+  const place = placeIn(turnId)
   const tail = log.tail(turnId, 'processed', after, connection.signal)
   try {
-    const toFrame = THREAD_FRAMES.encoder(encoding)
+    const toFrame = frames.encoder(encoding)
     const turn = { turnId, threadId, sealed }
-    const calls = { log, clock, turn, isResumed: after !== START }
-    if (isStreamingArguments) await sendWithArguments(connection, tail, { toFrame, toId, calls })
-    else await sendTail(connection, tail, toFrame, toId)
+    const { clock, emission } = timing
+    const calls = { log, clock, emission, turn }
+    if (isStreamingArguments) await sendWithArguments(connection, tail, { toFrame, place, calls })
+    else await sendTail(connection, tail, toFrame, place)
   } catch (error) {
-    if (!isTurnMissing(error)) throw error
+    if (!isTurnMissing(error) && !hasCode(error, 'STORE_CORRUPT')) throw error
     // Nothing follows in this turn, whatever the client has read of it.
-    sendResync(connection, 'trimmed', toId(START))
+    sendResync(connection, 'trimmed', place.toId(START), place.threadId)
   }
 }
 

@@ -28,6 +28,15 @@ describe('a token opens', () => {
     expect(statuses).toEqual(STREAMS.map((path) => [path, opened.includes(path) ? 200 : 404]))
   })
 
+  test('its thread among several, and tells of the others as of unknown ones', async () => {
+    const server = await stage()
+    const token = await tokenFor(server, { threadId: 'a' })
+    const path = (threads: string) => `${server.url}/xapi/streams?${threads}&token=${token}`
+    const { json } = await readUntil(path('threads=a&threads=b&threads=x'), '"threadId":"x"')
+    expect(json).toMatch(/event: gone\ndata: [^\n]*"threadId":"b"/)
+    expect((await fetch(path('threads=b'))).status).toBe(404)
+  })
+
   test('nothing else: other resources look unknown', async () => {
     const server = await stage()
     const token = await tokenFor(server, { turnId: 'a1' })

@@ -22,6 +22,15 @@ function isShared({ longest, total }: LoopGaps): boolean {
   return longest < Math.max(FLOOR_MS, total / 6)
 }
 
+/** A busy machine, or a collection of garbage, may also stop the process for longer, but not in every round. */
+async function checkShared(work: (round: number) => Promise<unknown>): Promise<void> {
+  const rounds: LoopGaps[] = []
+  while (rounds.length < 3 && !rounds.some(isShared)) {
+    rounds.push(await loopGaps(() => work(rounds.length)))
+  }
+  expect(rounds).toSatisfy((all: LoopGaps[]) => all.some(isShared))
+}
+
 const PATHS = {
   'the run': '/api/v2/runs/long',
   'the stream of its events': '/api/v2/stream/long',
@@ -34,10 +43,7 @@ describe.each(STORES)('while a long turn is read from the %s store', (store) => 
       const log = await openLog(store)
       await writeLongTurn(log, { turnId: 'long', deltas: DELTAS })
       const { url } = await startServer({ log })
-      const gaps = await loopGaps(() =>
-        Promise.all(Array.from({ length: 4 }, () => text(`${url}${path}`))),
-      )
-      expect(gaps).toSatisfy(isShared)
+      await checkShared(() => Promise.all(Array.from({ length: 4 }, () => text(`${url}${path}`))))
     },
     60_000,
   )
@@ -45,8 +51,13 @@ describe.each(STORES)('while a long turn is read from the %s store', (store) => 
 
 test('other work continues while a long orphaned turn is ended', async () => {
   const log = await openLog()
-  await writeLongTurn(log, { turnId: 'long', deltas: DELTAS, isSealed: false, leaseMs: 0 })
-  const gaps = await loopGaps(() => endOrphan(log, 'long', { owner: 'reaper', leaseMs: 60_000 }))
-  expect(await log.getTurn('long')).toMatchObject({ sealed: true })
-  expect(gaps).toSatisfy(isShared)
+  const turnIds = ['long-0', 'long-1', 'long-2']
+  for (const turnId of turnIds) {
+    await writeLongTurn(log, { turnId, deltas: DELTAS, isSealed: false, leaseMs: 0 })
+  }
+  await checkShared(async (round) => {
+    const turnId = `long-${round}`
+    await endOrphan(log, turnId, { owner: 'reaper', leaseMs: 60_000 })
+    expect(await log.getTurn(turnId)).toMatchObject({ sealed: true })
+  })
 }, 60_000)

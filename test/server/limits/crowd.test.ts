@@ -1,7 +1,9 @@
 /** More connections than the server takes. */
 
+import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { connectionsFor } from '../../../src/server/limits/port-limits.ts'
+import { isSliceOver, nextSlice } from '../../../src/async/time-slice.ts'
+import { connectionsFor, refusalsFor } from '../../../src/server/limits/port-limits.ts'
 import { type Crowd, listen } from '../../../src/server/listen.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
@@ -26,6 +28,48 @@ async function crowdedServer(maxConnections: number, clock = fakeClock()) {
   }
 
   return { log, clock, url: listening.url, sayTo, close: () => listening.close() }
+}
+
+/** As many connections as the system lets wait at once, up to `most`, that each request something. */
+function burst(url: string, onConnect?: () => void, most = 1000): Wire[] {
+  const length = Math.min(most, systemBacklog())
+  return Array.from({ length }, () => {
+    const wire = Wire.start(url)
+    wire.socket.once('connect', () => {
+      onConnect?.()
+      wire.send(GET('/healthz'))
+    })
+    onTestFinished(() => wire.close())
+    return wire
+  })
+}
+
+/** 128 is the lowest default of the systems that Node runs on. */
+function systemBacklog(): number {
+  try {
+    return Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
+  } catch {
+    return 128
+  }
+}
+
+/** Holds the event loop for as long as work may, a millisecond at a time. Returns how many there were. */
+function startLongWork(): () => number {
+  let steps = 0
+  let isOver = false
+  onTestFinished(() => {
+    isOver = true
+  })
+  const run = async () => {
+    while (!isOver) {
+      if (isSliceOver()) await nextSlice()
+      const until = performance.now() + 1
+      while (performance.now() < until);
+      steps += 1
+    }
+  }
+  void run()
+  return () => steps
 }
 
 async function openStreams(url: string, count: number): Promise<Wire[]> {
@@ -111,6 +155,15 @@ describe('a connection above the limit', () => {
   })
 })
 
+test('connections that arrive together are accepted soon, while long work runs', async () => {
+  const { url } = await crowdedServer(1000)
+  const wires = burst(url, undefined, 100)
+  const steps = startLongWork()
+  await Promise.all(wires.map((wire) => wire.until('"ok"')))
+  // Node accepts one in each iteration of the event loop, which has ten steps otherwise.
+  expect(steps()).toBeLessThan(5 * wires.length)
+})
+
 describe('under attack by 600 idle connections', () => {
   test('existing clients are served, and new ones when some leave', async () => {
     const { url, sayTo, clock } = await crowdedServer(20)
@@ -141,6 +194,29 @@ describe('under attack by 600 idle connections', () => {
       .toBe(200)
     await sayTo(streams)
   }, 30_000)
+})
+
+describe('a burst of connections', () => {
+  test('is accepted without a retry of the network', async () => {
+    const { url } = await crowdedServer(Infinity)
+    let connected = 0
+    const wires = burst(url, () => {
+      connected += 1
+    })
+    await Promise.race(wires.map((wire) => wire.until('"ok"')))
+    expect(connected).toBe(wires.length)
+    await Promise.all(wires.map((wire) => wire.until('"ok"')))
+  })
+
+  test('above the limit gets a response each', async () => {
+    const { url } = await crowdedServer(20)
+    const wires = burst(url)
+    // None of them makes room for another.
+    for (const { socket } of wires) socket.allowHalfOpen = true
+    await Promise.all(wires.map((wire) => Promise.race([wire.closed, wire.until('\r\n\r\n')])))
+    const count = (status: number) => wires.filter((wire) => wire.status === status).length
+    expect([count(200), count(503)]).toEqual([20, wires.length - 20])
+  })
 })
 
 test('without a limit all connections are accepted', async () => {
@@ -191,4 +267,13 @@ test.each([
   [Infinity, undefined, Infinity],
 ])('%d connections with %d open files: %d', (max, openFiles, expected) => {
   expect(connectionsFor(max, openFiles)).toBe(expected)
+})
+
+test.each([
+  [10_000, 1_048_576, 4096],
+  [10_000, 12_000, 1900],
+  [156, 256, 100],
+  [Infinity, undefined, 4096],
+])('above %d connections with %d open files, refused at once: %d', (max, openFiles, expected) => {
+  expect(refusalsFor(max, openFiles)).toBe(expected)
 })

@@ -3,6 +3,7 @@ import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { KeyRing } from '../../../src/server/auth/key-ring.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { HookedLog } from '../../log/hooked-log.ts'
 import { ACME, entry, guardedServer, OTHER, withKey } from '../auth/support.ts'
 import { type Answer, call, heldTurn, sealed, startServer, type TestServer } from '../support.ts'
 import { UNLIMITED } from '../unlimited.ts'
@@ -66,11 +67,13 @@ describe.each([
     }
   })
 
-  test('do not count unreadable or unauthorised requests', async () => {
-    const server = await startServer({ clock: fakeClock(), limits: { submitsPerMinute: 1 } })
-    for (const fields of [{ prompt: '' }, { providerId: 'nobody' }]) {
-      expect([400, 404]).toContain((await ask(server, fields)).status)
-    }
+  test('do not count unreadable requests, of which there may be as many', async () => {
+    const clock = fakeClock()
+    const server = await startServer({ clock, limits: { submitsPerMinute: 1 } })
+    expect((await ask(server, { providerId: 'nobody' })).status).toBe(404)
+    expect((await ask(server, { prompt: '' })).status).toBe(400)
+    expect(told(await ask(server, { prompt: '' }))).toBe('429 SUBMITS_LIMITED 60')
+    await clock.advance(60_000)
     expect((await ask(server)).status).toBeLessThan(300)
   })
 })
@@ -125,6 +128,27 @@ describe('the running turns', () => {
     expect(await isFree(server)).toBe(false)
     await finish(turn, server)
     await expect.poll(() => isFree(server)).toBe(true)
+  })
+
+  test('do not include a turn whose end was read, however slow the store is', async () => {
+    let writeEnds = (): void => {}
+    const ends = new Promise<void>((resolve) => {
+      writeEnds = resolve
+    })
+    class SlowEnds extends HookedLog {
+      override async append(...args: Parameters<HookedLog['append']>): Promise<string> {
+        const [, name, , options] = args
+        if (name === 'processed' && options?.seal === true) await ends
+        return super.append(...args)
+      }
+    }
+    const server = await startServer({ limits, log: new SlowEnds() })
+    for (const turnId of ['one', 'two', 'three']) {
+      expect(told(await submit(server, { turnId }))).toBe('202')
+      const stream = await fetch(`${server.url}/api/v2/stream/${turnId}`)
+      expect(await stream.text()).toContain('response_done')
+    }
+    writeEnds()
   })
 
   test('are refused during shutdown with the shutdown error', async () => {

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from 'vitest'
 import type { Caller } from '../../../src/server/auth/authenticate.ts'
-import { KeyLimits, UnsentBytes } from '../../../src/server/limits/key-limits.ts'
+import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
+import { UnsentBytes } from '../../../src/server/limits/unsent-bytes.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { ACME, guardedServer, OTHER } from '../auth/support.ts'
 import { writeLongTurn } from '../fairness/long-turns.ts'
@@ -89,8 +90,8 @@ describe.each(Object.entries(PAGES))('%s', (_name, path) => {
   })
 })
 
-test('a response that was never started is released with its connection', async () => {
-  const server = await bigServer(40 * MB)
+test('a response with another request behind it is released with its connection', async () => {
+  const server = await bigServer(20 * MB)
   const wire = await Wire.open(server.url)
   const one = `GET /xapi/turns/big HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${ACME}\r\n\r\n`
   wire.send(one + one)
@@ -143,6 +144,20 @@ test('a stream of small frames does not wait for unread ones of its key', async 
 
 describe('the unsent bytes of a key', () => {
   const CALLER: Caller = { tenant: 'acme', key: 'one' }
+
+  test('let the oldest of the streams that keep too much go on', () => {
+    const unsent = new UnsentBytes(10)
+    const streams = [{}, {}, {}] as const
+    for (const stream of streams) unsent.keep(stream, 2)
+    unsent.keep(streams[0], 8)
+    expect(streams.map((stream) => unsent.mustWait(stream))).toEqual([false, true, true])
+    unsent.forget(streams[0])
+    expect(streams.map((stream) => unsent.mustWait(stream))).toEqual([false, false, false])
+    const release = unsent.hold(10)
+    expect(streams.map((stream) => unsent.mustWait(stream))).toEqual([true, true, true])
+    release()
+    expect(unsent.size).toBe(4)
+  })
 
   test('are released once', () => {
     const unsent = new UnsentBytes(10)

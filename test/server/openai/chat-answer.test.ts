@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import type { EventRecord, Tail } from '../../../src/log/turn-log.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import { chatAnswerEncoder } from '../../../src/server/routes/chat-completions.ts'
 import { AnswerStream } from '../../../src/server/streams/answer-stream.ts'
 import type { Frame } from '../../../src/server/streams/frames.ts'
@@ -14,12 +13,13 @@ async function answerTo(events: readonly unknown[]): Promise<string> {
     cursor: '0-0',
     caughtUp: Promise.resolve(),
     async *[Symbol.asyncIterator]() {
-      for (const event of events) yield { event: event as StreamEvent } as EventRecord
+      for (const event of events) yield { event, data: '' } as EventRecord
     },
   } as Tail<EventRecord>
   let text = ''
   const connection = {
     isHeldBack: () => false,
+    keep: () => {},
     send: (frame: Frame) => {
       text += Buffer.from(frame.bytes).toString()
       return true

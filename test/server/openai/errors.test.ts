@@ -1,5 +1,7 @@
 /** Whatever is refused on /v1, and whyever, has the status and the shape of OpenAI's. */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import {
   APIError,
   AuthenticationError,
@@ -244,6 +246,18 @@ describe('errors before routing', () => {
     expect(response.status).toBe(status)
     expect(await response.json()).toEqual({ error: { ...SHAPE, code } })
     expect(response.headers.get('x-request-id')).toMatch(/\w/)
+  })
+
+  test.each([
+    ['', { connection: 'Upgrade', upgrade: 'websocket' }],
+    [' through a proxy that drops the header', { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }],
+  ])('a WebSocket%s, on any path that has none', async (_how, headers) => {
+    const server = await startServer()
+    const request = get(`${server.url}/v1/responses`, { headers })
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    expect(response.statusCode).toBe(426)
+    const body = (await response.setEncoding('utf8').toArray()).join('')
+    expect(JSON.parse(body)).toEqual({ error: { ...SHAPE, code: 'UPGRADE_REFUSED' } })
   })
 
   test('a body that is too large', async () => {

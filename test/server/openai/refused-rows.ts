@@ -54,7 +54,7 @@ export const REFUSED: [body: object, param: string | null, code: string][] = [
     'invalid_value',
   ],
   [
-    { messages: [{ ...asked(), tool_calls: [{ id: 'c', type: 'custom' }] }] },
+    { messages: [{ ...asked(), tool_calls: [{ id: 'c', type: 'hosted' }] }] },
     'messages[0].tool_calls[0].type',
     'invalid_value',
   ],
@@ -149,11 +149,9 @@ export const IGNORED: [body: object, ignored: string | null][] = [
     image(GIF, { detail: 'high', x: 1 }),
     'messages[].content[].image_url.x, messages[].content[].image_url.detail',
   ],
-  [
-    { tools: [{ type: 'custom', custom: { name: 'f' } }, { type: 7 }] },
-    'tools[0] (custom), tools[1] (number)',
-  ],
-  [{ tools: [{ type: 'custom' }], tool_choice: 'required' }, 'tools[0] (custom), tool_choice'],
+  [{ tools: [{ type: 'web_search' }, { type: 7 }] }, 'tools[0] (web_search), tools[1] (number)'],
+  [{ tools: [{ type: 'hosted' }], tool_choice: 'required' }, 'tools[0] (hosted), tool_choice'],
+  [{ tools: [{ type: 'custom', custom: { name: 'f', x: 1 } }] }, 'tools[].custom.x'],
   [tool({ name: 'f', x: 1 }), 'tools[].function.x'],
   [{ tool_choice: { type: 'allowed_tools' } }, 'tool_choice'],
   [{ reasoning_effort: 'extreme', verbosity: 'extreme' }, 'verbosity, reasoning_effort'],

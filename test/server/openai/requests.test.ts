@@ -262,11 +262,13 @@ describe('settings', () => {
     ],
     ...[
       { reasoning_effort: 'high' },
-      { reasoning_effort: 'xhigh' },
       { reasoning: { effort: 'high' } },
-      { output_config: { effort: 'max' } },
-      { thinking: { type: 'enabled', budget_tokens: 50_000 } },
+      { output_config: { effort: 'high' } },
     ].map((body): [object, Partial<ProviderRequest>] => [body, { reasoningEffort: 'high' }]),
+    [{ reasoning_effort: 'xhigh' }, { reasoningEffort: 'xhigh' }],
+    [{ output_config: { effort: 'max' } }, { reasoningEffort: 'max' }],
+    [{ thinking: { type: 'enabled', budget_tokens: 50_000 } }, { thinkingBudget: 50_000 }],
+    [{ thinking: { type: 'adaptive' } }, { reasoningEffort: 'medium' }],
     [{ thinking: { type: 'disabled' } }, { reasoningEffort: 'none' }],
     ...[
       {
@@ -291,7 +293,15 @@ describe('settings', () => {
       body,
       { responseFormat: { type: 'json_schema', name: 'output', schema: { a: 1 } } },
     ]),
-    [{ format: 'json' }, { responseFormat: { type: 'json_object' } }],
+    ...[
+      { format: 'json' },
+      { format: {} },
+      { response_format: { type: 'json_object', schema: {} } },
+      { response_format: { type: 'json_object', schema: null } },
+    ].map((body): [object, Partial<ProviderRequest>] => [
+      body,
+      { responseFormat: { type: 'json_object' } },
+    ]),
     [
       { functions: [{ name: 'f' }], function_call: { name: 'f' } },
       {

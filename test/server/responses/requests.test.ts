@@ -269,7 +269,7 @@ test('parameters go to the provider, and come back in the response', async () =>
     nothing: null,
   })
   expect(asked).toMatchObject({ max_output_tokens: 100, temperature: 0.5, top_p: 0.9 })
-  expect(asked.reasoning.effort).toBe('high')
+  expect(asked.reasoning.effort).toBe('xhigh')
   expect(asked.text.format).toMatchObject({ type: 'json_schema', name: 'n', strict: true })
   expect(asked).toMatchObject({ text: { verbosity: 'low' }, service_tier: 'flex' })
   expect(asked).toMatchObject({ prompt_cache_key: 'key', safety_identifier: 'u' })
@@ -279,7 +279,7 @@ test('parameters go to the provider, and come back in the response', async () =>
     max_output_tokens: 100,
     metadata: { a: 'b' },
     prompt_cache_key: 'key',
-    reasoning: { effort: 'high', summary: 'auto' },
+    reasoning: { effort: 'xhigh', summary: 'auto' },
     safety_identifier: 'u',
     service_tier: 'flex',
     text: { verbosity: 'low' },

@@ -14,6 +14,7 @@ import { Reattachment } from '../../../src/server/reattachment.ts'
 import { Readiness } from '../../../src/server/routes/server.ts'
 import { addStreamRoutes } from '../../../src/server/routes/streams.ts'
 import { OpenStreams } from '../../../src/server/streams/open-streams.ts'
+import { resolveProcessor } from '../../../src/turns/processor-settings.ts'
 import { Providers } from '../../../src/turns/providers.ts'
 import { TurnRunner } from '../../../src/turns/turn-runner.ts'
 import { UNLIMITED } from '../unlimited.ts'
@@ -42,6 +43,7 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
     closing: signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: signal }),
     limits: new KeyLimits(UNLIMITED, clock),
+    emission: resolveProcessor().emission,
     reattachment: new Reattachment({
       keepMs: 0,
       clock,

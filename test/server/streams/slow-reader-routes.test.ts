@@ -53,6 +53,8 @@ const ROUTES: Record<string, (server: TestServer) => Promise<Opened>> = {
   appends: reads('/xapi/turns/turn/stream?encoding=append'),
   'a thread': reads('/xapi/threads/thread/stream'),
   'the appends of a thread': reads('/xapi/threads/thread/stream?encoding=append'),
+  'several threads': reads('/xapi/streams?threads=thread'),
+  'the appends of several threads': reads('/xapi/streams?threads=thread&encoding=append'),
   'a turn of a thread': posts('/xapi/threads/thread/turn', PROMPT),
   'the appends of a turn of a thread': posts('/xapi/threads/thread/turn?encoding=append', PROMPT),
   'a chat': posts('/v1/chat/completions', CHAT),

@@ -33,7 +33,13 @@ export class OutputView implements View {
 
   /** `history` is everything that the turn ever shows, in order. */
   constructor(history: readonly StreamOutput[]) {
-    this.#states = new Map(history.map((output, index) => [JSON.stringify(output), index]))
+    const states = history.flatMap((output, index): [string, number][] => {
+      const isUpdate = 'status' in output && output.status === 'update'
+      // An update is a create for a reader to whom the item is new.
+      const created = isUpdate ? [{ ...output, status: 'create' }] : []
+      return [...created, output].map((each) => [JSON.stringify(each), index])
+    })
+    this.#states = new Map(states)
   }
 
   take({ event, data }: SseEvent): void {

@@ -46,7 +46,7 @@ describe('an app called as a function', () => {
     await log.untilReading(1)
     await clock.advance(100)
     expect(await reader?.read()).toMatchObject({ value: ': heartbeat\n\n' })
-    const data = message('turn', 'a', 'text')
+    const data = message('turn', 'a', 'text').replace('update', 'create')
     await appendTo(log, lease, 'processed', [{ seq: 1, data }])
     expect(await reader?.read()).toMatchObject({ value: `id: 1-1\ndata: ${data}\n\n` })
     await reader?.cancel()

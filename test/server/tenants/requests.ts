@@ -86,6 +86,7 @@ const PARAMETERS: Record<string, (ids: Ids) => string> = {
   'header x-thread-id': ({ threadId }) => threadId,
   'query from': ({ turnId }) => `${turnId}/1-1`,
   'query after': ({ runId }) => `msg_${runId}-user-prompt`,
+  'query threads': ({ threadId }) => threadId,
   'query cursor': ({ threadId }) => `999999999999999:${threadId}`,
 }
 
@@ -99,6 +100,7 @@ const NAMELESS = new Set([
   'query after_id',
   'query arguments',
   'query before_id',
+  'query cursors',
   'query dialect',
   'query encoding',
   'query first',

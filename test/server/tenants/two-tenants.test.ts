@@ -175,17 +175,12 @@ describe('W8 resources of another tenant look unknown', () => {
     },
   )
 
-  const otherMethods = routes.flatMap(({ template }) =>
-    ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method) => ({
-      method,
-      template,
-    })),
-  )
+  const templates = [...new Set(routes.map(({ template }) => template))]
 
-  test('to any method', async () => {
+  test.each(templates)('to any method of %s', async (template) => {
     const { server, victims } = await stage()
     const before = await holdings(victims)
-    for (const { method, template } of otherMethods) {
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       const [told, toldOfNothing] = [
         await ask(server, { method, path: fill(template, THEIRS) }, ATTACKER),
         await ask(server, { method, path: fill(template, NOBODYS) }, ATTACKER),

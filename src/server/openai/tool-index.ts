@@ -1,0 +1,37 @@
+interface Named {
+  readonly name: string
+  readonly namespace?: string | undefined
+}
+
+/** A choice or a call of a request. */
+type ToolReference = Readonly<Record<string, unknown>>
+
+/** Tools by name. A request may have thousands of tools and of references to them. The first of a name wins. */
+export class ToolIndex<Tool extends Named> {
+  readonly #byName = new Map<unknown, Tool>()
+  readonly #byKey = new Map<string, Tool>()
+
+  constructor(tools: readonly Tool[]) {
+    for (const tool of tools) {
+      const { name, namespace } = tool
+      const key = keyOf(name, namespace)
+      if (!this.#byName.has(name)) this.#byName.set(name, tool)
+      if (!this.#byKey.has(key)) this.#byKey.set(key, tool)
+    }
+  }
+
+  /** The tool of this name in this namespace, or outside of all. */
+  exact({ name, namespace }: ToolReference): Tool | undefined {
+    return this.#byKey.get(keyOf(name, namespace))
+  }
+
+  /** The same. Without a namespace it may be one of any namespace, if no other has its name. */
+  find(reference: ToolReference): Tool | undefined {
+    const { name, namespace } = reference
+    return this.exact(reference) ?? (namespace == null ? this.#byName.get(name) : undefined)
+  }
+}
+
+function keyOf(name: unknown, namespace: unknown): string {
+  return JSON.stringify([name, namespace ?? null])
+}
