@@ -72,7 +72,8 @@ export class ApprovalQuestions {
       terminal.writeError(`turnstream: waiting for approval: ${approvalPath(runId, approval)}\n`)
       return
     }
-    const line = await terminal.ask('Run this tool? [y/N, or why not] ')
+    const prompt = 'Run this tool? [y/N, or why not] '
+    const line = await terminal.ask(prompt, { ignoresTypeAhead: true })
     try {
       if (line === undefined) await client.cancel(runId, 'cancelled by the user')
       else await client.answerApproval(runId, approval.id, parseAnswer(line))

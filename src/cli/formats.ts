@@ -13,12 +13,8 @@ import { v2Sse } from '../dialects/v2/encode.ts'
 import { xapiSse } from '../dialects/xapi/encode.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import { generateEventId } from '../protocol/ids.ts'
-import type {
-  ErrorObject,
-  ItemType,
-  StreamEvent,
-  StreamEventPayload,
-} from '../protocol/stream-event.ts'
+import { StartedItems } from '../protocol/started-items.ts'
+import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent, normalizeEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
 import { encodeSse } from '../sse/encode.ts'
@@ -61,7 +57,7 @@ const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_u
 /** Raw events as input: passed on unchanged, and ended as an error when truncated. */
 export class V2Source implements Source {
   readonly #input = new VendorInput((event) => this.#take(event))
-  readonly #openItems = new Map<string, ItemType>()
+  readonly #openItems = new StartedItems()
   readonly #events: StreamEvent[] = []
   #last: StreamEvent | undefined
   #isOpen = false
@@ -84,7 +80,7 @@ export class V2Source implements Source {
 
   #take(given: unknown): void {
     if (this.fault !== undefined) return
-    const event = normalizeEvent(given, { startedType: (id) => this.#openItems.get(id) })
+    const event = normalizeEvent(given, { started: this.#openItems.get })
     const reason = streamEventFault(event)
     if (reason !== undefined) this.#badEvent = { at: this.#input.position, reason }
     else if (isStreamEvent(event)) this.#add(event)
@@ -92,10 +88,7 @@ export class V2Source implements Source {
 
   #add(event: StreamEvent): void {
     const { payload } = event
-    if (payload.type === 'item_start') this.#openItems.set(payload.item_id, payload.item_type)
-    else if ('item_id' in payload && payload.type !== 'item_delta') {
-      this.#openItems.delete(payload.item_id)
-    }
+    this.#openItems.take(payload)
     if (payload.type === 'response_start') this.#isOpen = true
     if (TERMINALS.has(payload.type)) this.#isOpen = false
     this.#last = event
@@ -110,8 +103,9 @@ export class V2Source implements Source {
       this.fault === undefined
         ? { code: 'UPSTREAM_TRUNCATED', message: 'The recording ends before the turn' }
         : { code: 'UPSTREAM_MALFORMED', message: this.fault.reason }
-    const items = [...this.#openItems.keys()]
-    const failed = items.map((item_id) => ({ type: 'item_error', item_id, error }) as const)
+    const failed = this.#openItems.ids.map(
+      (item_id) => ({ type: 'item_error', item_id, error }) as const,
+    )
     const end = { type: 'response_error', response_id: run_id, error } as const
     for (const payload of [...failed, end]) {
       const event_id = generateEventId()

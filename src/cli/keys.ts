@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { syncDirectory } from '../codex/durable-file.ts'
 import { TurnstreamError, withoutSummary } from '../protocol/errors.ts'
 import { isTenant } from '../protocol/names.ts'
 import {
@@ -222,17 +223,6 @@ function openNew(path: string): number {
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error
     throw invalid(`another command is changing it; if none is running, remove ${path}`)
-  }
-}
-
-/** Makes the rename durable. Not supported on every system. */
-function syncDirectory(path: string): void {
-  try {
-    const directory = openSync(path, 'r')
-    fsyncSync(directory)
-    closeSync(directory)
-  } catch {
-    // The rename has succeeded anyway.
   }
 }
 

@@ -1,8 +1,8 @@
-import type { ProviderRequest, ToolDefinition } from '../adapters/provider.ts'
+import { type ProviderRequest, SCRIPTED_ID, type ToolDefinition } from '../adapters/provider.ts'
 import type { Recording } from '../adapters/scripted/wire.ts'
 import { isRecord, parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import { findArgumentsFault } from '../turns/tool-arguments.ts'
+import { checkQuickly } from '../turns/tool-arguments.ts'
 import type { Tool } from '../turns/tools.ts'
 import { Script } from './recordings.ts'
 
@@ -37,7 +37,7 @@ function callTool(model: string, request: ProviderRequest, tools: readonly ToolD
     .end('tool_calls')
 }
 
-/** The tool of `scripted/approval`. It is not offered to other models. */
+/** The tool of `scripted/approval`. */
 export const POSTCARD_TOOL: Tool = {
   name: 'send_postcard',
   description: 'Sends a postcard. It only pretends to.',
@@ -47,7 +47,7 @@ export const POSTCARD_TOOL: Tool = {
     properties: { to: { type: 'string' }, text: { type: 'string' } },
   },
   needsApproval: true,
-  isOffered: false,
+  onlyFor: SCRIPTED_ID,
   execute: ({ to }) => `The postcard to ${String(to)} was sent (not really).`,
 }
 
@@ -102,11 +102,18 @@ export function chooseCall(prompt: string, tools: readonly ToolDefinition[]) {
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Returns undefined if what can be made up does not match the schema. */
+/**
+ * Returns undefined if what can be made up does not match the schema. What is expensive to check is not checked:
+ * there, the schema decides what is made up.
+ */
 function plausibleArguments({ parameters }: ToolDefinition, prompt: string) {
   try {
-    const args = plausibleValue({ type: 'object', ...parameters }, '', { root: parameters, prompt })
-    return isRecord(args) && findArgumentsFault(parameters, args) === undefined ? args : undefined
+    const context = { root: parameters, prompt, budget: { values: MAX_VALUES } }
+    const args = plausibleValue({ type: 'object', ...parameters }, '', context)
+    if (!isRecord(args)) return undefined
+    return checkQuickly(parameters, args, JSON.stringify(args))?.fault === undefined
+      ? args
+      : undefined
   } catch {
     return undefined // the schema cannot be used
   }
@@ -115,10 +122,13 @@ function plausibleArguments({ parameters }: ToolDefinition, prompt: string) {
 interface Context {
   readonly root: JsonSchema
   readonly prompt: string
+  /** How many values may still be made up. A schema that names itself twice would double them at each level. */
+  readonly budget: { values: number }
   /** Levels above. A schema may contain itself. */
   readonly depth?: number
 }
 
+const MAX_VALUES = 1000
 const MAX_DEPTH = 10
 const FORMATS: Readonly<Record<string, string>> = {
   date: '2026-01-31',
@@ -139,7 +149,11 @@ const BY_NAME: readonly [RegExp, string][] = [
 
 function plausibleValue(schema: unknown, name: string, context: Context): unknown {
   const { depth = 0 } = context
-  if (!isRecord(schema) || depth > MAX_DEPTH) return 'example'
+  context.budget.values -= 1
+  if (context.budget.values < 0) throw new Error('the schema asks for too many values')
+  if (depth > MAX_DEPTH) throw new Error('the schema is too deep')
+  if (schema === false) throw new Error('the schema allows no value')
+  if (!isRecord(schema)) return 'example'
   const deeper = { ...context, depth: depth + 1 }
   for (const key of ['const', 'default']) if (schema[key] !== undefined) return schema[key]
   for (const key of ['enum', 'examples', 'anyOf', 'oneOf', 'allOf']) {
@@ -186,7 +200,8 @@ function plausibleNumber({ minimum, maximum, exclusiveMinimum }: JsonSchema): nu
 }
 
 function plausibleText(schema: JsonSchema, name: string, prompt: string): string {
-  const { format, minLength, maxLength } = schema
+  const { format, minLength, maxLength, pattern } = schema
+  if (pattern !== undefined) throw new Error('no text can be made up for a pattern')
   const byFormat = typeof format === 'string' ? FORMATS[format] : undefined
   const byName = BY_NAME.find(([pattern]) => pattern.test(name))?.[1]
   const text = byFormat ?? byName ?? (prompt === '' ? 'example' : prompt.slice(0, 200))

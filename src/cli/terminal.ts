@@ -9,6 +9,11 @@ type Style = Parameters<typeof styleText>[0]
 /** Signals that stop a process. */
 export type EndSignal = 'SIGINT' | 'SIGTERM'
 
+export interface AskOptions {
+  /** Whether to ignore what was typed before the prompt, which cannot be meant as its answer. Default false. */
+  readonly ignoresTypeAhead?: boolean
+}
+
 /** The input and output of a command. Output cannot control the terminal: see `escapeControls`. */
 export interface Terminal {
   input: AsyncIterable<Uint8Array>
@@ -26,7 +31,7 @@ export interface Terminal {
   /** Whether input and output are a terminal. */
   isInteractive: boolean
   /** Prompts for a line; undefined after Ctrl-C or Ctrl-D. */
-  ask: (prompt: string) => Promise<string | undefined>
+  ask: (prompt: string, options?: AskOptions) => Promise<string | undefined>
   /** Listens for signals, which then do not end the process. Returns a function that stops listening. */
   onSignal: (listener: (signal: EndSignal) => void) => () => void
   /** Listens for SIGHUP, which then does not end the process. */
@@ -96,8 +101,9 @@ function statusLine(): Terminal['status'] {
 /** Prompts for lines and keeps a history for the arrow keys. */
 function questions(): Terminal['ask'] {
   let history: string[] = []
-  return (prompt) =>
-    new Promise((resolve) => {
+  return async (prompt, { ignoresTypeAhead = false } = {}) => {
+    if (ignoresTypeAhead && (await discardTyped()) === CTRL_C) return undefined
+    return new Promise((resolve) => {
       // Only while it prompts: otherwise Ctrl-C must stay a signal.
       const lines = createInterface({ input: process.stdin, output: process.stdout, history })
       let answer: string | undefined
@@ -111,6 +117,32 @@ function questions(): Terminal['ask'] {
         lines.close()
       })
     })
+  }
+}
+
+const CTRL_C = '\u0003'
+const QUIET_MS = 100
+
+/** Discards what was typed so far, until nothing was typed for a moment. Returns early on Ctrl-C. */
+function discardTyped(): Promise<typeof CTRL_C | undefined> {
+  const { stdin } = process
+  return new Promise((resolve) => {
+    const end = (result?: typeof CTRL_C): void => {
+      clearTimeout(timer)
+      stdin.off('data', discard)
+      stdin.pause()
+      stdin.setRawMode(false)
+      resolve(result)
+    }
+    const discard = (typed: Buffer | string): void => {
+      if (typed.includes(CTRL_C)) end(CTRL_C)
+      else timer.refresh()
+    }
+    const timer = setTimeout(end, QUIET_MS)
+    // Otherwise the terminal holds back a line that is not complete.
+    stdin.setRawMode(true)
+    stdin.on('data', discard).resume()
+  })
 }
 
 const SIGNALS: readonly EndSignal[] = ['SIGINT', 'SIGTERM']

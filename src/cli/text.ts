@@ -94,7 +94,8 @@ export function describeOutput(output: StreamOutput): { title: string; detail: s
 }
 
 /** Formats a call like source code, with its result. */
-export function describeCall({ toolName, toolArguments, toolOutput }: ToolCall): string {
+export function describeCall({ toolName, toolArguments, toolOutput, success }: ToolCall): string {
   const call = `${toolName}(${JSON.stringify(toolArguments)})`
-  return toolOutput === undefined ? call : `${call} → ${JSON.stringify(toolOutput)}`
+  if (toolOutput === undefined) return call
+  return `${call} → ${success === false ? 'failed: ' : ''}${JSON.stringify(toolOutput)}`
 }

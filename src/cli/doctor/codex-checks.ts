@@ -18,9 +18,9 @@ import { type Check, fail, isAtLeast, ok, skipped, warn } from './check.ts'
 import { startResponsesServer } from './responses-server.ts'
 
 const INSTALL = 'Install a current one: npm install -g @openai/codex'
-/** The first version that reports the end and the usage of each response. */
-const OLDEST = [0, 145] as const
-const TESTED = '0.166.0'
+/** Older versions offer the model tools of their own. */
+const OLDEST = [0, 160] as const
+const TESTED = '0.169.0'
 const LIMIT_MS = 20_000
 
 const BINARY = 'codex binary'

@@ -68,11 +68,14 @@ async function findObstacle(place: string, directory: string): Promise<Check | u
   }
 }
 
+const SALVAGE =
+  'Restore a backup, or save what is intact: turnstream export --store <directory> > turns.jsonl'
+
 const FIXES: Partial<Record<ErrorCode, string>> = {
   STORE_READ_ONLY: 'Make it writable (chown, chmod u+rw), or choose another with --store',
   STORE_VERSION:
     'Run the version that wrote it (npm install -g turnstream@latest), or choose another with --store',
-  STORE_CORRUPT: 'Restore a backup, or start fresh with --store <directory>',
+  STORE_CORRUPT: SALVAGE,
 }
 
 function storeChecks(
@@ -113,9 +116,7 @@ function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts):
     return [store, { ...ok(RECORDS, `${read} verified`), counts }]
   }
   const found = `${damagedRecords} of ${read} are damaged, in ${damagedTurns} turns: ${findings.join('; ')}`
-  const fix =
-    'Restore a backup, or save what is intact: turnstream export --store <directory> > turns.jsonl'
-  return [store, { ...fail(RECORDS, found, fix), counts }]
+  return [store, { ...fail(RECORDS, found, SALVAGE), counts }]
 }
 
 function lockedCheck(message: string, directory: string, runningAt?: string): Check {

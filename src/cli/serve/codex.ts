@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import * as z from 'zod'
@@ -12,6 +12,7 @@ import {
   NEEDLESS_APPROVALS,
   SANDBOXES,
 } from '../../codex/agent.ts'
+import { createOwnedDirectory, listOrphans, removeDirectory } from '../../codex/owned-directory.ts'
 import {
   type CodexProvider,
   type CodexProviderOptions,
@@ -67,6 +68,7 @@ const codexSchema = z.strictObject({
     .default(['gpt-5.5']),
   idleTimeout: durationSchema('must be a duration such as 500ms, 10s or 5m').exactOptional(),
   turnTimeout: durationSchema('must be a duration such as 500ms, 10s or 5m').exactOptional(),
+  quietPeriod: durationSchema('must be a duration such as 500ms, 10s or 5m').exactOptional(),
   maxThreads: z.int('must be an integer').min(1).exactOptional(),
   maxMemoryBytes: z.int('must be an integer').min(1).exactOptional(),
   /** Codex with its own tools, as `codex/agent`. Off without this key. */
@@ -127,11 +129,15 @@ export function configuredCodex(setting: CodexSetting, deps: CodexDeps): Configu
   }
   const run = agent.models ?? setting.models
   const worker = startable(setting, deps, { name: 'codex-agent', models: run, agent })
-  const provider: Provider = {
+  const choose = ({ model }: { readonly model: string }) => (isAgentName(model) ? worker : chat)
+  const provider: Required<Provider> = {
     id: chat.id,
     get health() {
       return combinedHealth(chat.health, worker.health)
     },
+    maxArgumentChars: chat.maxArgumentChars,
+    unsupported: (settings) => choose(settings).unsupported(settings),
+    nearest: (settings) => choose(settings).nearest(settings),
     stream(request, context, signal) {
       if (!isAgentName(request.model)) return chat.stream(request, context, signal)
       const model = request.model.slice(AGENT.length + 1) || (run[0] ?? '')
@@ -173,10 +179,8 @@ function sumOf(...sizes: readonly (number | undefined)[]): Pick<ProcessHealth, '
   return known.length === 0 ? {} : { residentBytes: known.reduce((sum, size) => sum + size, 0) }
 }
 
-type Startable = Pick<CodexProvider, 'health' | 'id' | 'stream' | 'stop'>
-
-function startable(setting: CodexSetting, deps: CodexDeps, role: Role): Startable {
-  const { binary, homeTemplate, idleTimeout, turnTimeout } = setting
+function startable(setting: CodexSetting, deps: CodexDeps, role: Role): CodexProvider {
+  const { binary, homeTemplate, idleTimeout, turnTimeout, quietPeriod } = setting
   const { maxThreads, maxMemoryBytes } = setting
   const home = codexHome(deps.store, role.name)
   const codex = createCodexProvider({
@@ -188,18 +192,13 @@ function startable(setting: CodexSetting, deps: CodexDeps, role: Role): Startabl
     ...(homeTemplate !== undefined && { homeTemplate }),
     ...(idleTimeout !== undefined && { idleTimeoutMs: idleTimeout }),
     ...(turnTimeout !== undefined && { maxTurnMs: turnTimeout }),
+    ...(quietPeriod !== undefined && { quietPeriodMs: quietPeriod }),
     ...(maxThreads !== undefined && { maxThreads }),
     ...(maxMemoryBytes !== undefined && { maxResidentBytes: maxMemoryBytes }),
     ...(deps.onLog !== undefined && { onLog: deps.onLog }),
   })
-  return {
-    id: codex.id,
-    get health() {
-      return codex.health
-    },
-    stream: (request, run, signal) => codex.stream(request, run, signal),
-    stop: () => codex.stop().finally(() => home.remove()),
-  }
+  const { stop } = codex
+  return Object.assign(codex, { stop: () => stop().finally(() => home.remove()) })
 }
 
 /** The API that codex calls, and the environment with its key. */
@@ -214,20 +213,23 @@ function codexAccess(
   return { modelProvider: { ...modelProvider, keyVariable }, env: { ...env, [keyVariable]: key } }
 }
 
-/** In the directory of an embedded store; with other stores a private one that is removed. */
+/** In the directory of an embedded store; with other stores a private one that is removed, after a crash by the next. */
 function codexHome(
   store: StoreChoice,
   name: string,
 ): { readonly directory: string; remove(): void } {
   if (store.kind === 'embedded') return { directory: join(store.directory, name), remove() {} }
   let made: string | undefined
+  const prefix = `turnstream-${name}-`
   return {
     get directory() {
-      made ??= mkdtempSync(join(tmpdir(), `turnstream-${name}-`))
+      if (made !== undefined) return made
+      for (const orphan of listOrphans(tmpdir(), prefix)) removeDirectory(orphan)
+      made = createOwnedDirectory(tmpdir(), prefix)
       return made
     },
     remove() {
-      if (made !== undefined) rmSync(made, { recursive: true, force: true })
+      if (made !== undefined) removeDirectory(made)
     },
   }
 }

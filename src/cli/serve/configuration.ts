@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import * as z from 'zod'
+import { EFFORTS, SAMPLING, THINKING_FORMS } from '../../adapters/model-traits.ts'
 import { CODEX_ID, PROVIDER_KINDS, SCRIPTED_ID } from '../../adapters/provider.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
 import { isRecord, parseJson } from '../../protocol/json.ts'
@@ -12,6 +13,7 @@ import { withoutQuotes } from '../text.ts'
 import { type CodexSetting, decodeCodexSetting } from './codex.ts'
 import {
   durationSchema,
+  formatDuration,
   SECRET_NAMES,
   SETTING_NAMES,
   SETTINGS,
@@ -134,6 +136,7 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   }))
   const values = entries.map((entry) => [entry.name, decodeSetting(entry)])
   const settings = Object.fromEntries(values) as Settings
+  checkRetries(settings)
   const store = parseStore(settings, sources.cwd)
   const { providerSettings, toolSettings, aliases, folder } = file
   const codex = withBinary(
@@ -175,6 +178,15 @@ function decodeSetting({ name, written }: SettingEntry): unknown {
   throw new UsageError(`${origin} must be ${takes}; got ${shown}`)
 }
 
+/** A retry that comes after the lease would never be made. */
+function checkRetries({ lease, 'processor.retryBase': retryBase }: Settings): void {
+  if (retryBase <= lease) return
+  const got = formatDuration(retryBase)
+  throw new UsageError(
+    `processor.retryBase must be at most the lease, ${formatDuration(lease)}; got ${got}`,
+  )
+}
+
 function refuseUnknownVariables(env: Environment): void {
   const known = [
     ...SETTING_NAMES.map(toVariable),
@@ -200,9 +212,10 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
   if (!isRecord(json.value)) throw new UsageError(`${name} must be a JSON object`)
   const { providers = {}, aliases = {}, tools = [], codex, ...rest } = json.value
-  for (const [key, value] of Object.entries(rest)) {
+  for (const [key, value] of settingsIn(rest, name)) {
     if (!Object.hasOwn(SETTINGS, key)) {
-      const advice = suggestion(key, [...SETTING_NAMES, 'providers', 'aliases', 'tools', 'codex'])
+      const known = [...SETTING_NAMES, 'providers', 'aliases', 'tools', 'codex', GROUP]
+      const advice = suggestion(key, known)
       throw new UsageError(`${name} has an unknown key ${key}${advice}`)
     }
     settings.set(key, { value, origin: `${key} of ${name}`, source: 'file' })
@@ -215,6 +228,20 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
     toolSettings: decodeToolSettings(tools, name),
     codex: codex === undefined ? undefined : decodeCodexSetting(codex, name, folder),
   }
+}
+
+/** The settings that the file has as an object, and the options and variables with this prefix. */
+const GROUP = 'processor'
+
+function settingsIn(written: Record<string, unknown>, file: string): [key: string, unknown][] {
+  const { [GROUP]: group = {}, ...rest } = written
+  if (!isRecord(group)) throw new UsageError(`${GROUP} of ${file} must be an object`)
+  const dotted = Object.keys(rest).find((key) => key.startsWith(`${GROUP}.`))
+  if (dotted !== undefined) {
+    throw new UsageError(`${file} has an unknown key ${dotted}: write it as a key of ${GROUP}`)
+  }
+  const grouped = Object.entries(group).map(([key, value]) => [`${GROUP}.${key}`, value] as const)
+  return Object.entries({ ...rest, ...Object.fromEntries(grouped) })
 }
 
 function readOptional(path: string, mustExist: boolean): string | undefined {
@@ -244,6 +271,12 @@ const duration = durationSchema('must be a duration such as 500ms, 10s or 5m')
 
 const MODELS_MESSAGE = 'must be a list of at least one model, or "any"'
 
+const traitsSchema = z.strictObject({
+  thinking: z.enum(THINKING_FORMS, `must be one of ${THINKING_FORMS.join(', ')}`).exactOptional(),
+  efforts: z.array(z.enum(EFFORTS, `must be some of ${EFFORTS.join(', ')}`)).exactOptional(),
+  sampling: z.enum(SAMPLING, `must be one of ${SAMPLING.join(', ')}`).exactOptional(),
+})
+
 const providerSchema = z.strictObject({
   kind: z.enum(PROVIDER_KINDS, `must be one of ${PROVIDER_KINDS.join(', ')}`).exactOptional(),
   keyVariable: z
@@ -255,6 +288,7 @@ const providerSchema = z.strictObject({
     .union([z.literal('any'), z.array(word).min(1, MODELS_MESSAGE)], MODELS_MESSAGE)
     .exactOptional(),
   defaultModel: word.exactOptional(),
+  modelTraits: z.record(word, traitsSchema).exactOptional(),
   maxOutputTokens: z
     .int('must be an integer from 1')
     .min(1, 'must be an integer from 1')

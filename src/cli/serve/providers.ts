@@ -188,7 +188,7 @@ function createProvider(
   if (missingFor(plan, apiKey) !== undefined) return undefined
   const { id, kind, isOwn, setting } = plan
   const { baseUrl, firstEventTimeout: firstEventMs, stallTimeout: stallMs } = setting
-  const { betweenEventsTimeout: betweenEventsMs, maxOutputTokens } = setting
+  const { betweenEventsTimeout: betweenEventsMs, maxOutputTokens, modelTraits } = setting
   const { create, models: offered } = KNOWN_PROVIDERS[kind]
   const models = setting.models ?? offered
   const defaultModel = defaultModelFor(plan)
@@ -210,6 +210,7 @@ function createProvider(
     ...(apiKey !== undefined && { apiKey }),
     ...(baseUrl !== undefined && { baseUrl }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(modelTraits !== undefined && { modelTraits }),
   })
   return { provider, models: models.length === 0 ? [defaultModel] : models, defaultModel }
 }

@@ -8,6 +8,7 @@ import { createGateway, type Gateway, type GatewayOptions } from '../../server/g
 import type { GatewayLimits } from '../../server/limits/key-limits.ts'
 import type { PortLimits } from '../../server/limits/port-limits.ts'
 import { type Crowd, type Listening, listen } from '../../server/listen.ts'
+import type { ProcessorSettings } from '../../turns/processor-settings.ts'
 import { listedModels } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
 import { DEFAULT_URL } from '../gateway-client.ts'
@@ -220,10 +221,12 @@ function gatewayOptions(
       maxHistoryBytes: settings.maxHistoryBytes,
       maxHistoryTokens: settings.maxHistoryTokens,
     },
+    processor: processorSettings(settings),
     leaseMs: settings.lease,
     heartbeatMs: settings.heartbeat,
     reattachMs: settings.reattach,
     maxBodyBytes: settings.maxBodyBytes,
+    maxVendorBodyBytes: settings.maxVendorBodyBytes,
     limits: keyLimits(settings),
     ...webAccess(settings),
     ...(settings.logRequests && accessLog(logger)),
@@ -247,6 +250,19 @@ export function keyLimits(settings: Settings): GatewayLimits {
     concurrentReads: settings.maxConcurrentReads,
     unsentBytes: settings.maxUnsentBytes,
     storedThreads: settings.maxThreads,
+  }
+}
+
+export function processorSettings(settings: Settings): Partial<ProcessorSettings> {
+  const { 'processor.batchGradient': batchGradient } = settings
+  return {
+    ...(batchGradient !== undefined && { batchGradient }),
+    batchTimeoutMs: settings['processor.batchTimeout'],
+    maxLatencyMs: settings['processor.maxLatency'],
+    retryAttempts: settings['processor.retryAttempts'],
+    retryBaseMs: settings['processor.retryBase'],
+    retryMaxMs: settings['processor.retryMax'],
+    maxArgumentChars: settings['processor.maxArgumentChars'],
   }
 }
 

@@ -1,6 +1,10 @@
 import * as z from 'zod'
+import { MAX_ARGUMENT_CHARS } from '../../adapters/translation.ts'
+import { WRITE_RETRY } from '../../log/writer.ts'
+import { DEFAULT_PROCESSOR } from '../../processor/options.ts'
 import { parseUrl } from '../../protocol/url.ts'
 import { ANY_ORIGIN, hostNameOf, originOf } from '../../server/web/origins.ts'
+import { PROCESSOR_BOUNDS } from '../../turns/processor-settings.ts'
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
@@ -120,6 +124,28 @@ function limit(about: string, standard: string): Settled<number> {
   return { ...counted, schema, takes: 'an integer ≥ 1, or unlimited' }
 }
 
+/** A duration of the processor, with its default in milliseconds. */
+function delay(about: string, standardMs: number): Settled<number> {
+  const { ms } = PROCESSOR_BOUNDS
+  const setting = duration(about, formatDuration(standardMs))
+  const takes = `a duration of at most ${formatDuration(ms)}, such as 500ms or 2s`
+  return { ...setting, takes, schema: setting.schema.pipe(z.number().max(ms)) }
+}
+
+/** Steps in the file, or comma-separated text. */
+const gradient: Setting<readonly number[]> = {
+  schema: z
+    .union([
+      z.array(z.number()),
+      z.literal('none').transform((): number[] => []),
+      z.string().transform((written) => written.split(',').map((each) => Number(each.trim()))),
+    ])
+    .pipe(z.array(z.int().min(1).max(PROCESSOR_BOUNDS.tokens)).max(PROCESSOR_BOUNDS.steps)),
+  takes: `up to ${PROCESSOR_BOUNDS.steps} comma-separated integers from 1 to ${PROCESSOR_BOUNDS.tokens}, or none`,
+  about: 'tokens between snapshots, or none (10,10,10,10,20,…,2000)',
+  placeholder: 'list',
+}
+
 /** Off by default. */
 function toggle(about: string): Settled<boolean> {
   return { schema: truth, takes: 'true or false', about, standard: 'false' }
@@ -164,14 +190,44 @@ export const SETTINGS = {
   reattach: optionalDuration('how long a repeated request may join its turn; 0 for never', '2m'),
   shutdownGrace: duration('how long running turns may continue at shutdown', '30s'),
   maxBodyBytes: count('max. size of a request body', '4194304'),
+  maxVendorBodyBytes: count('max. size of a request body on vendor APIs', '33554432'),
   maxTurnChars: count('max. text of a turn, in characters', '10000000'),
   maxTurnItems: count('max. items of a turn', '2000'),
-  maxTurnRounds: count('max. tool loop rounds of a turn', '32'),
+  maxTurnRounds: count('max. rounds of tool calls in a turn', '32'),
   maxParallelTools: count('max. parallel server tool calls of a turn', '8'),
   maxTurnTime: duration('max. run time of a turn', '30m'),
   maxApprovalTime: duration('max. wait of a tool call for approval', '10m'),
-  maxHistoryBytes: count('max. thread history sent to a provider, in bytes', '8388608'),
+  maxHistoryBytes: count('max. thread history sent to a provider, in bytes', '33554432'),
   maxHistoryTokens: count('max. thread history in estimated tokens', '2000000'),
+  'processor.batchGradient': gradient,
+  'processor.batchTimeout': delay(
+    'emit a snapshot after this long without new text',
+    DEFAULT_PROCESSOR.batchTimeoutMs,
+  ),
+  'processor.maxLatency': delay(
+    'max. wait of text for its snapshot',
+    DEFAULT_PROCESSOR.maxLatencyMs,
+  ),
+  'processor.retryAttempts': {
+    schema: z.union([
+      z.literal('unlimited').transform(() => Infinity),
+      integer(0, PROCESSOR_BOUNDS.attempts),
+    ]),
+    takes: `an integer from 0 to ${PROCESSOR_BOUNDS.attempts}, or unlimited`,
+    about: 'max. retries of a failed write to the store, within the lease',
+    standard: 'unlimited',
+    placeholder: 'n',
+  },
+  'processor.retryBase': delay(
+    'first delay of these retries, then doubled',
+    WRITE_RETRY.retryBaseMs,
+  ),
+  'processor.retryMax': delay('longest delay of these retries', WRITE_RETRY.retryMaxMs),
+  'processor.maxArgumentChars': {
+    ...count('max. arguments of a tool call, in characters', String(MAX_ARGUMENT_CHARS)),
+    schema: integer(1, PROCESSOR_BOUNDS.argumentChars),
+    takes: `an integer from 1 to ${PROCESSOR_BOUNDS.argumentChars}`,
+  },
   submitsPerMinute: limit('max. submits per key and minute', '60'),
   maxRunningTurns: limit('max. running turns per key', '10'),
   maxOpenStreams: limit('max. open streams per key', '200'),
@@ -236,7 +292,10 @@ export const SETTINGS = {
   openResponses: toggle('name events of /v1/responses as Open Responses does'),
   noPage: toggle('serve no chat page and no inspector'),
   allowPublicWithoutKeys: toggle('listen publicly without keys: anyone can use the server'),
-} as const satisfies Record<string, Setting<string | number | boolean | readonly string[]>>
+} as const satisfies Record<
+  string,
+  Setting<string | number | boolean | readonly string[] | readonly number[]>
+>
 
 type Table = typeof SETTINGS
 export type SettingName = keyof Table
@@ -252,9 +311,9 @@ export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
 
 export const SECRET_NAMES = SETTING_NAMES.filter((name) => 'secret' in SETTINGS[name])
 
-/** `shutdownGrace` is `--shutdown-grace`. */
+/** `shutdownGrace` is `--shutdown-grace`, `processor.retryMax` is `--processor-retry-max`. */
 export function toFlag(name: SettingName): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  return name.replaceAll('.', '-').replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 /** `shutdownGrace` is `TURNSTREAM_SHUTDOWN_GRACE`. */

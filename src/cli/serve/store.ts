@@ -2,7 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Clock } from '../../async/clock.ts'
 import { makeDirectory } from '../../log/embedded/directory.ts'
-import { openEmbeddedLog } from '../../log/embedded/open.ts'
+import {
+  type EmbeddedLogOptions,
+  openDamagedLog,
+  openEmbeddedLog,
+} from '../../log/embedded/open.ts'
 import { MemoryLog } from '../../log/memory-log.ts'
 import { openRedisLog } from '../../log/redis/redis-log.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
@@ -22,6 +26,8 @@ export interface StoreOptions {
   readonly clock: Clock
   /** Called for errors outside of any call. */
   readonly onError: (error: unknown) => void
+  /** Called if the lists of an embedded store are damaged. Without it, the store is not opened. */
+  readonly onDamage?: ((error: TurnstreamError) => void) | undefined
 }
 
 /** The server cannot start. The message says why. */
@@ -57,7 +63,7 @@ function checkRedis({ username, password, pathname }: URL): void {
 }
 
 export async function openStore(choice: StoreChoice, options: StoreOptions): Promise<TurnLog> {
-  const { retentionMs, silentAfterMs, clock, onError } = options
+  const { retentionMs, silentAfterMs, clock, onError, onDamage } = options
   const common = { clock, ...(retentionMs !== undefined && { retentionMs }) }
   switch (choice.kind) {
     case 'memory':
@@ -68,12 +74,16 @@ export async function openStore(choice: StoreChoice, options: StoreOptions): Pro
         const file = join(choice.directory, '.gitignore')
         await writeFile(file, '*\n', { flag: 'wx' }).catch(() => {})
       }
-      return openEmbeddedLog({ ...common, onError, directory: choice.directory })
+      return openEmbedded({ ...common, onError, directory: choice.directory }, onDamage)
     case 'redis': {
       const { url, prefix } = choice
       return openRedisLog({ ...common, silentAfterMs, onError, url, prefix })
     }
   }
+}
+
+function openEmbedded(options: EmbeddedLogOptions, onDamage: StoreOptions['onDamage']) {
+  return onDamage === undefined ? openEmbeddedLog(options) : openDamagedLog(options, onDamage)
 }
 
 /** A Redis URL without credentials. */

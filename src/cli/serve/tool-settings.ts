@@ -3,7 +3,7 @@ import { isRecord } from '../../protocol/json.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { parseUrl } from '../../protocol/url.ts'
 import { MCP_NAME, TOOL_NAME } from '../../tools/limits.ts'
-import { findSchemaFault } from '../../turns/tool-arguments.ts'
+import { findSchemaFault } from '../../turns/tool-schema.ts'
 import { UsageError } from '../command.ts'
 
 const text = z.string('must be a non-empty string').trim().min(1, 'must be a non-empty string')

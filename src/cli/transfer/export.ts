@@ -10,7 +10,7 @@ import { DEFAULT_TENANT, isTenant } from '../../protocol/names.ts'
 import { servedEvents, storedEvents, turnCassette, writeCassette } from '../cassettes/export.ts'
 import { defineCommand, EXIT, type ExitCode, reportFailure, UsageError } from '../command.ts'
 import { CONFIG_OPTION, readConfiguration } from '../serve/configuration.ts'
-import { openStore, storeFault } from '../serve/store.ts'
+import { openStore, type StoreOptions, storeFault } from '../serve/store.ts'
 import { readTurnRecording } from '../serve/turn-recorder.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
@@ -47,7 +47,7 @@ running gateway, without those responses.`,
     json: { about: 'no summary on standard error; print a failure as {"error"}' },
   },
   examples: ['turnstream export --store ./data > turns.jsonl'],
-  exitCodes: '0 done · 1 damaged turns were skipped, or the store failed · 2 usage error',
+  exitCodes: '0 done · 1 the store is damaged, or failed · 2 usage error',
   async run({ values }, terminal) {
     const { tenant, thread, json, cassette, url } = values
     if (tenant !== undefined && !isTenant(tenant)) {
@@ -55,9 +55,10 @@ running gateway, without those responses.`,
     }
     if (cassette !== undefined) return await exportCassette(cassette, values, terminal)
     if (url !== undefined) throw new UsageError('--url needs --cassette')
-    return await withStore({ ...values, mustExist: true }, terminal, async (log) => {
+    const task = new Export(terminal)
+    const onDamage = (error: TurnstreamError) => task.warnOfDamage(error)
+    return await withStore({ ...values, mustExist: true, onDamage }, terminal, async (log) => {
       const { write, clock, progress } = terminal
-      const task = new Export(terminal)
       await write(formatHeader(clock.now()))
       try {
         for await (const each of selectThreads(log, tenant, thread)) {
@@ -70,12 +71,12 @@ running gateway, without those responses.`,
       const { turns, threads, open, damaged } = task.counts
       const skipped = `${open} in progress and ${damaged} damaged skipped`
       if (!json) terminal.writeError(`${turns} turns of ${threads} threads exported, ${skipped}\n`)
-      return damaged > 0 ? EXIT.failed : EXIT.done
+      return damaged > 0 || task.isIncomplete ? EXIT.failed : EXIT.done
     })
   },
 })
 
-interface CassetteValues extends Omit<StoreValues, 'mustExist'> {
+interface CassetteValues extends Omit<StoreValues, 'mustExist' | 'onDamage'> {
   readonly tenant?: string | undefined
   readonly thread?: string | undefined
   readonly url?: string | undefined
@@ -165,6 +166,14 @@ class Export {
     }
   }
 
+  /** Threads or turns may be missing from lists. */
+  isIncomplete = false
+
+  warnOfDamage(error: TurnstreamError): void {
+    this.isIncomplete = true
+    this.#warn(`${error.message}. Threads and turns may be missing from the export`)
+  }
+
   #warn(sentence: string): void {
     this.#terminal.progress('')
     this.#terminal.writeError(`turnstream: ${sentence}\n`)
@@ -228,6 +237,7 @@ interface StoreValues {
   readonly config?: string | undefined
   readonly json: boolean
   readonly mustExist: boolean
+  readonly onDamage?: StoreOptions['onDamage']
 }
 
 /** Nothing expires while turns are copied. */
@@ -235,7 +245,7 @@ const NEVER_MS = 1e15
 
 /** Opens the store that a server would use here and closes it afterwards. Reports why it cannot be opened. */
 export async function withStore(
-  { store: flag, config, json, mustExist }: StoreValues,
+  { store: flag, config, json, mustExist, onDamage }: StoreValues,
   terminal: Terminal,
   use: (log: TurnLog) => Promise<ExitCode>,
 ): Promise<ExitCode> {
@@ -254,6 +264,7 @@ export async function withStore(
       silentAfterMs: settings.storeTimeout,
       clock,
       onError: () => {},
+      onDamage,
     })
     try {
       return await use(log)

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { chat } from '../../../src/cli/chat.ts'
 import { parseAnswer } from '../../../src/cli/chat-tools.ts'
 import { POSTCARD_TOOL, TOOL_MODELS } from '../../../src/cli/scripted-tools.ts'
-import type { Terminal } from '../../../src/cli/terminal.ts'
+import type { AskOptions, Terminal } from '../../../src/cli/terminal.ts'
 import { startGateway } from '../gateway.ts'
 import { patientTerminal } from '../patient-terminal.ts'
 import { untilTrue } from '../support.ts'
@@ -49,6 +49,17 @@ describe('V8 a call that needs approval', PATIENCE, () => {
     expect(output).toContain('⚙ send_postcard({"to":"Lisbon","text":"Hello"})\n')
     expect(output).toContain(`${note}\n`)
     expect(output).toContain(said)
+  })
+
+  test('is not answered with what was typed before the question', async () => {
+    const { url } = await start()
+    const asked: (AskOptions | undefined)[] = []
+    const ask: Terminal['ask'] = async (_prompt, options) => {
+      asked.push(options)
+      return 'n'
+    }
+    await converse(['--url', url, ...POSTCARD], [], { ask })
+    expect(asked).toEqual([{ ignoresTypeAhead: true }])
   })
 
   test('is cancelled with its turn when the user leaves the question', async () => {

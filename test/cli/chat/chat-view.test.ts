@@ -91,6 +91,11 @@ describe('a tool call', () => {
     expect(line.replaceAll(/<[^>]*>/g, '').trimEnd()).toHaveLength(60)
   })
 
+  test('prints that its tool failed', () => {
+    const failed = call('complete', { toolOutput: 'no network', success: false })
+    expect(show(failed)).toBe('<cyan>⚙ look({"at":1}) → failed: "no network"</>\n')
+  })
+
   test('prints the reason when it failed', () => {
     const failed = call('error', { errorCode: 'TOOL_TIMEOUT', errorMessage: 'too slow' })
     expect(show(failed)).toContain('<red>✗ TOOL_TIMEOUT: too slow</>')

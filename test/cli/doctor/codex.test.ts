@@ -52,8 +52,8 @@ describe('codex', () => {
   })
 
   test.each([
-    ['0.144.9', 'fail'],
-    ['0.145.0', 'ok'],
+    ['0.159.9', 'fail'],
+    ['0.160.0', 'ok'],
     ['1.0.0', 'ok'],
   ])('%s as version is %s', PATIENCE, async (version, verdict) => {
     const { binary } = await checksOf({ binary: binaryOf(`codex-cli ${version}`) })
@@ -68,7 +68,7 @@ describe('codex', () => {
   })
 
   test('that fails the handshake is reported with the reason', PATIENCE, async () => {
-    const { handshake, turn } = await checksOf({ binary: binaryOf('codex-cli 0.166.0') })
+    const { handshake, turn } = await checksOf({ binary: binaryOf('codex-cli 0.169.0') })
     expect(handshake).toEqual(['fail', matching(/exited with code 3/)])
     expect(turn).toEqual(['skipped', 'no handshake'])
   })

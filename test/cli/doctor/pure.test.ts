@@ -132,7 +132,7 @@ describe('the machine checks', () => {
 
   test('name the bottleneck: heap or memory', () => {
     const heap = memoryCheck({ ...machine, heapBytes: 400e6 }, settings, 1)
-    expect(heap.fix).toContain('NODE_OPTIONS=--max-old-space-size=548')
+    expect(heap.fix).toContain('NODE_OPTIONS=--max-old-space-size=788')
     const memory = memoryCheck({ ...machine, freeBytes: 400e6 }, settings, 1)
     expect(memory.fix).toContain('Provide more memory')
   })

@@ -114,14 +114,12 @@ describe('the records of an embedded store', PATIENCE, () => {
     })
   })
 
-  test('a crash of LMDB is reported as a failure', async () => {
+  test('a file that lost its end is reported without a crash of LMDB', async () => {
     const directory = await storeOf(40)
     await cutOff(join(directory, DATA_FILE))
     const { code, report } = await examine(directory)
     expect(code).toBe(1)
-    const found = expect.stringMatching(
-      /was killed by SIG(BUS|SEGV): LMDB cannot read the damaged file$/,
-    )
+    const found = expect.stringMatching(/refers to pages after the end of the file$/)
     expect(checkNamed(report, 'store')).toMatchObject({ verdict: 'fail', found })
     expect(checkNamed(report, 'store disk')?.verdict).not.toBe('skipped')
   })

@@ -53,6 +53,14 @@ describe('the call', () => {
     const never = tool('never', { required: ['a'], properties: { a: false } })
     const recursive = tool('r', { required: ['r'], properties: { r: { $ref: '#' } } })
     expect(chooseCall('Hello', [never, recursive, tool('ok')])?.name).toBe('ok')
+    // Not checked on the event loop: a regular expression may take any time.
+    const coded = tool('coded', {
+      required: ['a'],
+      properties: { a: { type: 'string', pattern: '^(H+e+l*)+$' } },
+    })
+    const referring = tool('referring', { ...never.parameters, $defs: {} })
+    expect(chooseCall('Hello', [coded, referring, tool('ok')])?.name).toBe('ok')
+    expect(chooseCall('coded {"a":"Hel"}', [coded])?.args).toEqual({ a: 'Hel' })
     expect(chooseCall('Hello', [never])).toBeUndefined()
   })
 })
@@ -106,7 +114,7 @@ test('V8 the model approval calls a tool that needs approval, and answers with i
   const { name } = POSTCARD_TOOL
   expect(call).toMatchObject({ final_item: { type: 'function_call', name, arguments: args } })
   expect(end).toMatchObject({ finish_reason: 'tool_calls' })
-  expect(POSTCARD_TOOL).toMatchObject({ needsApproval: true, isOffered: false })
+  expect(POSTCARD_TOOL).toMatchObject({ needsApproval: true, onlyFor: 'scripted' })
   const output = {
     type: 'function_call_output',
     id: 'o',

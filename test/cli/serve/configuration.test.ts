@@ -59,14 +59,18 @@ describe('W9 the command line wins over the environment, which wins over the fil
     ['reattach', 0, '0', '90s', [0, 0, 90_000]],
     ['instance', 'a', 'b', 'c', ['a', 'b', 'c']],
     ['maxTurnItems', 5, '6', '7', [5, 6, 7]],
+    ['processor.batchGradient', [], '5, 10', 'none', [[], [5, 10], []]],
+    ['processor.retryMax', '1s', '2s', '3s', [1000, 2000, 3000]],
+    ['processor.retryAttempts', 0, '2', 'unlimited', [0, 2, Infinity]],
   ]
 
   test.each(rows)('%s', (name, file, variable, flag, expected) => {
-    writeConfig({ [name]: file })
+    const [group = '', key] = name.split('.')
+    writeConfig({ [group]: key === undefined ? file : { [key]: file } })
     const env = { [toVariable(name)]: variable }
-    expect(parse().settings[name]).toBe(expected[0])
-    expect(parse([], env).settings[name]).toBe(expected[1])
-    expect(parse([`--${toFlag(name)}`, flag], env).settings[name]).toBe(expected[2])
+    expect(parse().settings[name]).toEqual(expected[0])
+    expect(parse([], env).settings[name]).toEqual(expected[1])
+    expect(parse([`--${toFlag(name)}`, flag], env).settings[name]).toEqual(expected[2])
   })
 
   test('each setting on its own', () => {
@@ -128,6 +132,17 @@ describe('refuses', () => {
     [['--lease', '10'], '--lease must be a duration such as 500ms, 10s'],
     [['--heartbeat', 'soon'], '--heartbeat must be'],
     [['--max-turn-items', '0'], '--max-turn-items must be an integer ≥ 1'],
+    [
+      ['--processor-batch-gradient', '10,0'],
+      '--processor-batch-gradient must be up to 1000 comma-',
+    ],
+    [['--processor-batch-gradient', '10,,20'], 'integers from 1 to 1000000, or none; got "10,,20"'],
+    [['--processor-batch-gradient', '1,'.repeat(1000) + '1'], 'must be up to 1000 comma-separated'],
+    [['--processor-max-latency', '2h'], '--processor-max-latency must be a duration of at most 1h'],
+    [['--processor-retry-base', '0'], '--processor-retry-base must be a duration'],
+    [['--processor-retry-base', '11s'], 'processor.retryBase must be at most the lease, 10s'],
+    [['--processor-retry-attempts', '-1'], '--processor-retry-attempts'],
+    [['--processor-max-argument-chars', '0'], 'must be an integer from 1 to 100000000; got "0"'],
     [['--scripted-speed', 'fast'], '--scripted-speed must be a number ≥ 0'],
     [['--store', ''], '--store must be a directory, redis://…, rediss://… or memory'],
     [['--store', 'postgres://u:hidden@host'], '--store must be a directory'],
@@ -174,6 +189,13 @@ describe('refuses', () => {
     [{ prot: 1 }, 'turnstream.config.json has an unknown key prot; did you mean port?'],
     [{ port: '' }, 'port of turnstream.config.json must be an integer'],
     [{ port: null }, 'got null'],
+    [{ processor: [] }, 'processor of turnstream.config.json must be an object'],
+    [{ processor: { retryMin: '1s' } }, 'has an unknown key processor.retryMin; did you mean'],
+    [
+      { processor: { retryMax: 1 } },
+      'processor.retryMax of turnstream.config.json must be a duration',
+    ],
+    [{ 'processor.retryMax': '1s' }, 'write it as a key of processor'],
     [{ lease: 10 }, 'lease of turnstream.config.json must be a duration'],
     [{ host: 'x'.repeat(200), allowPublicWithoutKeys: 1 }, 'must be true or false'],
     [{ providers: { opnai: {} } }, 'has an unknown key opnai; did you mean openai?'],
@@ -184,6 +206,11 @@ describe('refuses', () => {
     [{ providers: { gemini: { models: [] } } }, 'must be a list of at least one model, or "any"'],
     [{ providers: { gemini: { connectTimeout: 10 } } }, 'providers.gemini.connectTimeout'],
     [{ providers: { gemini: { connectTimeout: 'x' } } }, 'must be a duration'],
+    [
+      { providers: { anthropic: { modelTraits: { x: { thinking: 'on' } } } } },
+      'providers.anthropic.modelTraits.x.thinking of turnstream.config.json: must be one of budget',
+    ],
+    [{ providers: { anthropic: { modelTraits: { x: { effort: [] } } } } }, 'unknown key effort'],
     [{ providers: 1 }, 'providers of turnstream.config.json must be an object or a list'],
     [{ providers: [{ kind: 'gemini' }] }, 'providers.0 of turnstream.config.json'],
     [

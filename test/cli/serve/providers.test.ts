@@ -224,4 +224,23 @@ describe('a request', () => {
       { path: '/v1/chat/completions', headers: { authorization: 'Bearer sk-1' } },
     ])
   })
+
+  test('has the form of thinking that is configured for its model', async () => {
+    const vendor = await fakeVendor(401, '{"error":{"message":"bad key"}}')
+    const anthropic: ProviderSetting = {
+      baseUrl: vendor.url,
+      modelTraits: { 'house-*': { thinking: 'adaptive', efforts: ['low', 'max'] } },
+    }
+    const { configured } = from({}, { anthropic })
+    const provider = configured[0]?.provider
+    for (const model of ['house-1', 'other']) {
+      const input = [{ type: 'message', id: 'a', content: 'Hi', origin: 'user' }] as const
+      const run = { runId: 'r', turnId: 'r', threadId: 't' }
+      await provider?.stream({ model, input, reasoningEffort: 'low' }, run).toArray()
+    }
+    expect(vendor.requests.map(({ body }) => JSON.parse(body))).toMatchObject([
+      { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } },
+      { thinking: { type: 'enabled' } },
+    ])
+  })
 })

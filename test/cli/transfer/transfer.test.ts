@@ -10,7 +10,7 @@ import { UsageError } from '../../../src/cli/command.ts'
 import { exportCommand } from '../../../src/cli/transfer/export.ts'
 import { readLines } from '../../../src/cli/transfer/format.ts'
 import { importCommand } from '../../../src/cli/transfer/import.ts'
-import { DATA_FILE } from '../../../src/log/embedded/data-file.ts'
+import { checkTablePages, DATA_FILE } from '../../../src/log/embedded/data-file.ts'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
 import { logOf } from '../../../src/log/tenants.ts'
@@ -102,7 +102,7 @@ async function turnContent(log: TurnLog, turnId: string) {
   return {
     turn: { runId, threadId, ordinal, request, status },
     events,
-    outputs: records.map(({ offset: _offset, ...record }) => record),
+    outputs: records.map(({ offset: _offset, firstSeq: _firstSeq, ...record }) => record),
     response: await log.getResponse(turnId),
   }
 }
@@ -282,6 +282,25 @@ describe('export and import', () => {
 })
 
 describe('export', () => {
+  test('reads a store whose lists are damaged, and says that turns may be missing', async () => {
+    const directory = await filledStore()
+    const file = join(directory, DATA_FILE)
+    const whole = readFileSync(file)
+    for (let page = 2; page < whole.length / 4096; page++) {
+      const copy = Buffer.from(whole)
+      // Its own number, which LMDB does not check.
+      copy.writeUInt32LE(page + 1, page * 4096)
+      writeFileSync(file, copy)
+      const error = await checkTablePages(file).catch(String)
+      if (error?.includes('of table recency is damaged')) break
+    }
+    await expect(openEmbeddedLog({ directory })).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    const { code, errors } = await exportFrom(directory)
+    expect(code).toBe(1)
+    expect(errors).toMatch(/recency is damaged\. Threads and turns may be missing/)
+    expect(errors).toContain('5 turns of 3 threads exported, 0 in progress and 0 damaged skipped')
+  })
+
   test('skips damaged turns and names them', async () => {
     const from = await filledStore()
     const file = join(from, DATA_FILE)
