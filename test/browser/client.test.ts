@@ -65,7 +65,7 @@ async function startAnswer(gateway = shared, options: ChatOptions = {}, url = ga
 function countStreams(context: BrowserContext): () => number {
   let count = 0
   context.on('request', (request) => {
-    if (new URL(request.url()).pathname.endsWith('/stream')) count += 1
+    if (/\/streams?$/.test(new URL(request.url()).pathname)) count += 1
   })
   return () => count
 }
@@ -171,18 +171,20 @@ test('a stop in one tab ends the turn in the other', async () => {
 })
 
 describe('hidden pages', () => {
-  test('the connection of a hidden page lives on, and so does its text', async () => {
-    const { context, chat, streams, say, finish } = await startAnswer()
+  test('a hidden page releases its stream, and shows what it missed when it is shown', async () => {
+    const gateway = await ownGateway().start({ corsOrigins: [site.url], heartbeat: '1s' })
+    const { context, chat, turnId, streams, say, finish } = await startAnswer(gateway)
     const before = streams()
     const hidden = await hidePage(context, chat.page)
     await expect.poll(() => chat.visibility()).toBe('hidden')
+    await expect.poll(() => gateway.openStreams()).toBe(0)
     say(MORE)
-    await checkShows(chat, BEGINNING + MORE)
+    await expect.poll(() => gateway.storedText(turnId)).toBe(BEGINNING + MORE)
     await hidden.show()
-    await expect.poll(() => chat.visibility()).toBe('visible')
+    await checkShows(chat, BEGINNING + MORE)
     finish()
     await checkShows(chat, BEGINNING + MORE + ENDING)
-    expect(streams()).toBe(before)
+    expect(streams()).toBe(before + 1)
   })
 
   test('a page that was frozen shows what it missed', async () => {

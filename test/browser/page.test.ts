@@ -3,17 +3,17 @@
  *
  * @module-tag slow
  */
-import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Cassette, encodeCassette } from '../../src/cassettes/cassette.ts'
 import { CASSETTE_FORMAT, CASSETTE_VERSION } from '../../src/protocol/names.ts'
 import { BEGINNING, ENDING } from '../clients/chat-vendor.ts'
 import { useBrowser } from './browser.ts'
 import { Gateway } from './gateway.ts'
-import type { BrowserContext, Page } from './playwright.ts'
+import { answers, ask, checkAnswer, faultsOf, openPage, openTab, refusedOn } from './page.ts'
+import type { Page } from './playwright.ts'
 
-const { newContext } = useBrowser()
+const browser = useBrowser()
+const { newContext } = browser
 
 let vendor: Gateway
 let scripted: Gateway
@@ -24,65 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([vendor.close(), scripted.close()]))
 
-/** Opens a tab. What the policy of the page refuses is collected. */
-async function openTab(context: BrowserContext, url: string): Promise<Page> {
-  const page = await context.newPage()
-  await page.addInitScript(() => {
-    const found: string[] = []
-    Object.assign(globalThis, { refused: found })
-    addEventListener('securitypolicyviolation', (event) => {
-      found.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`)
-    })
-  })
-  await page.goto(url)
-  return page
-}
-
-async function open(gateway: Gateway) {
-  const context = await newContext()
-  return { context, page: await openTab(context, `${gateway.url}/`) }
-}
-
-function refusedOn(page: Page): Promise<readonly string[]> {
-  return page.evaluate(() => (globalThis as unknown as { refused: string[] }).refused)
-}
-
-let prompts = 0
-
-/** Sends a prompt that was not used before, so that the vendor's answers are told apart. */
-async function ask(page: Page, text = 'Prompt'): Promise<string> {
-  prompts += 1
-  const prompt = `${text} ${prompts}`
-  const field = page.getByRole('textbox', { name: 'Message' })
-  await field.fill(prompt)
-  await field.press('Enter')
-  return prompt
-}
-
-function answers(page: Page): Promise<string[]> {
-  return page.locator('.answer').allInnerTexts()
-}
-
-async function checkAnswer(page: Page, text: string): Promise<void> {
-  await expect.poll(() => answers(page)).toEqual([text])
-}
-
-const axePath = fileURLToPath(new URL('../clients/browser/', import.meta.url))
-
-/** The rules of accessibility that the page breaks. */
-async function faultsOf(page: Page): Promise<string[]> {
-  const { source } = createRequire(axePath)('axe-core') as { source: string }
-  // As a debugger would: the policy of the page allows no script of ours.
-  const session = await page.context().newCDPSession(page)
-  await session.send('Runtime.evaluate', { expression: source })
-  return page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
-    }
-    const { violations } = await axe.run()
-    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
-  })
-}
+const open = (gateway: Gateway) => openPage(browser, gateway)
 
 describe('a conversation', () => {
   test('goes on after a reload, and is in sync in a second tab', async () => {
@@ -164,8 +106,8 @@ describe('a conversation', () => {
     }
     vendor.vendor.finish(prompt)
     await expect.poll(() => page.locator('.turn.settled').count(), { timeout: 30_000 }).toBe(1)
+    await expect.poll(() => page.locator('.answer p').count()).toBeGreaterThan(1000)
     const tasks = await page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks)
-    expect(await page.locator('.answer p').count()).toBeGreaterThan(1000)
     // A page that parsed or rendered everything again would take seconds.
     expect(Math.max(0, ...tasks)).toBeLessThan(1000)
   })
@@ -197,7 +139,7 @@ describe('a conversation', () => {
     await checkAnswer(page, BEGINNING)
     await gateway.kill()
     const connection = () => page.locator('.connection').innerText()
-    await expect.poll(connection, { timeout: 15_000 }).toContain('Reconnecting')
+    await expect.poll(connection, { timeout: 15_000 }).toMatch(/cannot be reached.*Trying again/s)
     await gateway.run()
     await expect.poll(connection, { timeout: 30_000 }).toBe('Live')
     await expect
@@ -234,6 +176,9 @@ describe('a first visit', () => {
     await expect.poll(() => page.locator('.turn.settled').count()).toBe(1)
     expect(await page.locator('.thinking').innerText()).toContain('Thought')
     expect(await page.locator('.answer table').count()).toBe(1)
+    const facts = await page.locator('.turn .facts').innerText()
+    const [, first, all] = /first words after (\S+) s of (\S+) s$/.exec(facts) ?? []
+    expect(Number(first), facts).toBeLessThanOrEqual(Number(all))
     expect(await faultsOf(page)).toEqual([])
   })
 
@@ -385,6 +330,7 @@ describe('the inspector', () => {
     const last = frames.slice(-20).map((frame) => `${frame}\n\n`)
     expect(shown).toBe(last.join(''))
     expect(await fact(page, 'events')).toBe(`${frames.length} of ${frames.length}`)
+    expect(await fact(page, 'shown')).toBe(await fact(page, 'received'))
     expect(await refusedOn(page)).toEqual([])
   })
 
@@ -449,6 +395,43 @@ describe('the inspector', () => {
       .locator('input[type=file]')
       .setInputFiles({ name: 'a.jsonl', mimeType: 'application/jsonl', buffer })
     await expect.poll(() => page.locator('.notice.error').innerText()).toContain('line 1')
+  })
+
+  test.each([
+    ['runs', false],
+    ['has ended', true],
+  ])('starts over when another turn with its id %s', async (_name, isOver) => {
+    const id = `again-${isOver}`
+    const [first, second] = [`First ${id}`, `Second ${id}`]
+    const submit = async (prompt: string) => {
+      await fetch(`${vendor.url}/api/v2/submit`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ turnId: id, threadId: id, prompt }),
+      })
+      await expect.poll(() => vendor.vendor.open.has(prompt)).toBe(true)
+    }
+    await submit(first)
+    // More events than the second turn has: the cursor is past its end.
+    for (let at = 0; at < 20; at++) vendor.vendor.say(first, ', once more')
+    const context = await newContext()
+    const page = await openTab(context, `${vendor.url}/inspect/${id}`)
+    await expect.poll(() => fact(page, 'received')).toBe('271 characters')
+    await context.setOffline(true)
+    await fetch(`${vendor.url}/api/v2/threads/${id}`, { method: 'DELETE' })
+    await submit(second)
+    if (isOver) {
+      vendor.vendor.finish(second)
+      await (await fetch(`${vendor.url}/api/v2/stream/${id}`)).text()
+    }
+    await context.setOffline(false)
+    const text = isOver ? BEGINNING + ENDING : BEGINNING
+    await expect.poll(() => fact(page, 'received')).toBe(`${text.length} characters`)
+    vendor.vendor.finish(second)
+    await expect.poll(() => page.locator('.connection').innerText()).toBe('Complete')
+    const sent = await (await fetch(`${vendor.url}/api/v2/stream/${id}`)).text()
+    const { length } = [...sent.matchAll(/^data: /gm)]
+    expect(await fact(page, 'events')).toBe(`${length} of ${length}`)
   })
 
   test('reports an unknown turn', async () => {

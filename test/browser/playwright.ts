@@ -50,6 +50,7 @@ export interface Page {
   /** Runs a function in the page. It is sent as text, so it sees nothing of the test. */
   evaluate<T>(run: () => T | Promise<T>): Promise<T>
   evaluate<T, A>(run: (argument: A) => T | Promise<T>, argument: A): Promise<T>
+  readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
   locator(selector: string): Locator
   getByRole(role: string, options?: { readonly name?: string | RegExp }): Locator
   setViewportSize(size: { readonly width: number; readonly height: number }): Promise<void>
@@ -58,6 +59,7 @@ export interface Page {
 }
 
 interface Locator {
+  getByRole(role: string, options?: { readonly name?: string | RegExp }): Locator
   click(): Promise<void>
   fill(text: string): Promise<void>
   press(key: string): Promise<void>

@@ -74,6 +74,18 @@ describe('a recording', () => {
     )
   })
 
+  test('shows no more text than it received, and all of it in the end', () => {
+    fc.assert(
+      fc.property(randomTurn, pauses, ({ events }, between) => {
+        const recording = recorded(timed(events, between))
+        for (let count = 0; count <= recording.length; count++) {
+          expect(recording.shownAt(count)).toBeLessThanOrEqual(recording.received[count - 1] ?? 0)
+        }
+        expect(recording.shownAt(recording.length)).toBe(recording.received.at(-1))
+      }),
+    )
+  })
+
   test('seeks in a long turn from the nearest checkpoint', () => {
     const items = Array.from({ length: 1200 }, (_, index) => `item-${index}`)
     const events = [

@@ -1,9 +1,9 @@
 import { lazy, Suspense } from 'preact/compat'
 import { useEffect, useState } from 'preact/hooks'
 import { Chat } from './chat.tsx'
-import { listModels } from './gateway.ts'
 import { KeyDialog } from './key-dialog.tsx'
 import { useThreadId } from './location.ts'
+import { useModels } from './models.ts'
 import { Sidebar } from './sidebar.tsx'
 
 /** Loaded only where it is shown. */
@@ -29,7 +29,7 @@ export function App() {
 
 function Conversations() {
   const threadId = useThreadId()
-  const { models, error } = useModels()
+  const models = useModels()
   const [isMenuOpen, setMenuOpen] = useState(false)
 
   const [inspected, setInspected] = useState<string>()
@@ -50,10 +50,8 @@ function Conversations() {
       </button>
       <Sidebar threadId={threadId} isOpen={isMenuOpen} onClose={() => setMenuOpen(false)} />
       <Chat
-        key={threadId ?? ''}
         threadId={threadId}
         models={models}
-        modelsError={error}
         onMenu={() => setMenuOpen(true)}
         onInspect={setInspected}
       />
@@ -66,13 +64,4 @@ function Conversations() {
       )}
     </div>
   )
-}
-
-function useModels(): { models: readonly string[] | undefined; error: string | undefined } {
-  const [models, setModels] = useState<readonly string[]>()
-  const [error, setError] = useState<string>()
-  useEffect(() => {
-    listModels().then(setModels, (cause: Error) => setError(cause.message))
-  }, [])
-  return { models, error }
 }

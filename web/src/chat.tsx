@@ -1,33 +1,36 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ConnectionState, ThreadState, TurnView } from '../../src/client.ts'
 import { useThread } from '../../src/react.ts'
-import { Composer } from './composer.tsx'
+import { isTemporary } from './causes.ts'
+import { Composer, focusComposer } from './composer.tsx'
+import { Confirm } from './confirm.tsx'
 import { ConnectionNotice } from './connection-notice.tsx'
-import { client } from './gateway.ts'
+import { client, onNewKey } from './gateway.ts'
 import { MenuIcon } from './icons.tsx'
 import { showThread } from './location.ts'
 import { useModelChoice } from './model-choice.ts'
+import type { Models } from './models.ts'
+import { Scroller } from './scroller.tsx'
 import { threadsChanged } from './threads.ts'
 import { noteSubmit } from './timings.ts'
+import { Trouble } from './trouble.tsx'
 import { Turn } from './turn.tsx'
 import { Welcome } from './welcome.tsx'
 
 interface ChatProps {
   readonly threadId: string | undefined
-  readonly models: readonly string[] | undefined
-  readonly modelsError: string | undefined
+  readonly models: Models
   readonly onMenu: () => void
   readonly onInspect: (turnId: string) => void
 }
 
 /** One conversation, or the start of a new one. */
-export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatProps) {
-  const [model, setModel] = useModelChoice(models)
-  const [draft, setDraft] = useState('')
+export function Chat({ threadId, models, onMenu, onInspect }: ChatProps) {
   const [replacing, setReplacing] = useState<Replacing>()
   const followed = useThread(client, threadId)
   const turns = withoutReplaced(followed.turns, replacing)
   const state = threadId === undefined ? undefined : { ...followed, turns }
+  const [model, setModel] = useModelChoice(models.ids, { threadId, turns })
   const running = state?.turns.findLast(({ status }) => status === 'running')
   const title = state === undefined ? 'New conversation' : firstPrompt(state.turns)
 
@@ -50,25 +53,30 @@ export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatP
       () => {},
     )
     if (threadId === undefined && id !== undefined) showThread(id)
+    focusComposer()
   }
+  const stop = running && (() => void client.cancel(running.turnId, 'stopped by the user'))
+
+  // Then the trouble stands in place of the conversation.
+  const isUnloaded = state?.turns.length === 0 && state.connection.cause !== undefined
+  const reconnect = () => client.thread(threadId ?? '').reconnect()
+
+  useEscape(stop)
+  useEffect(() => onNewKey(reconnect), [threadId])
 
   return (
     <main class="chat">
       <Header
         title={title ?? 'Conversation'}
-        connection={state?.connection}
+        connection={isUnloaded ? undefined : state?.connection}
         onMenu={onMenu}
-        onRetry={() => client.thread(threadId ?? '').reconnect()}
+        onRetry={reconnect}
       />
-      <Scroller turns={state?.turns}>
+      <Scroller key={threadId ?? ''} turns={state?.turns}>
         {state === undefined ? (
           <Welcome
             models={models}
-            error={modelsError}
-            onPrompt={(prompt, example) => {
-              setModel(example)
-              submit(prompt, { model: example })
-            }}
+            onPrompt={(prompt, example) => submit(prompt, { model: example })}
           />
         ) : (
           <Turns
@@ -81,14 +89,12 @@ export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatP
         )}
       </Scroller>
       <Composer
-        models={models}
+        models={models.ids}
         model={model}
         onModel={setModel}
-        draft={draft}
-        onDraft={setDraft}
-        isRunning={running !== undefined}
+        draftName={threadId ?? ''}
         onSubmit={(prompt) => submit(prompt)}
-        onStop={() => running && void client.cancel(running.turnId, 'stopped by the user')}
+        onStop={stop}
       />
     </main>
   )
@@ -106,10 +112,32 @@ function Header(props: {
       <button type="button" class="quiet menu" aria-label="Conversations" onClick={onMenu}>
         <MenuIcon />
       </button>
-      <h1>{title}</h1>
+      <h1 dir="auto">{title}</h1>
       {connection && <ConnectionNotice connection={connection} onRetry={onRetry} />}
     </header>
   )
+}
+
+/** A retry that waits for a confirmation. */
+interface Retry {
+  readonly prompt: string
+  readonly turnId: string
+  /** How many turns come after it. */
+  readonly later: number
+}
+
+/** Calls a function on Escape, unless a dialog, a field that is edited or the list uses it. */
+function useEscape(onEscape: (() => void) | undefined): void {
+  const latest = useRef(onEscape)
+  latest.current = onEscape
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.key !== 'Escape' || event.isComposing || event.defaultPrevented) return
+      if (document.querySelector('dialog[open], nav :focus') === null) latest.current?.()
+    }
+    addEventListener('keydown', onKeyDown)
+    return () => removeEventListener('keydown', onKeyDown)
+  }, [])
 }
 
 interface Replacing {
@@ -141,6 +169,23 @@ function firstPrompt(turns: readonly TurnView[]): string | undefined {
   return items?.find((item) => item.type === 'message' && item.origin === 'user')?.content
 }
 
+/** A conversation before it has turns. */
+function Loading({ state, onRetry }: { state: ThreadState; onRetry: () => void }) {
+  const { status, cause, retryAt } = state.connection
+  if (cause !== undefined) {
+    return (
+      <Trouble
+        what="The conversation could not be loaded."
+        cause={cause}
+        retryAt={retryAt}
+        isRetried={status !== 'failed' && isTemporary(cause)}
+        onRetry={onRetry}
+      />
+    )
+  }
+  return status === 'connecting' ? <p class="hint loading">Loading…</p> : null
+}
+
 function Turns(props: {
   threadId: string
   state: ThreadState
@@ -149,6 +194,14 @@ function Turns(props: {
   onInspect: (turnId: string) => void
 }) {
   const { threadId, state, model, onSubmit, onInspect } = props
+  const [retry, setRetry] = useState<Retry>()
+  /** Asks first when that drops later turns. */
+  const onRetry = (prompt: string, turnId: string) => {
+    const { turns } = client.thread(threadId).getSnapshot()
+    const later = turns.length - 1 - turns.findIndex((turn) => turn.turnId === turnId)
+    if (later > 0) setRetry({ prompt, turnId, later })
+    else onSubmit(prompt, { replaces: turnId })
+  }
   const [isLoading, setLoading] = useState(false)
   const loadOlder = async () => {
     setLoading(true)
@@ -159,7 +212,7 @@ function Turns(props: {
       .catch(() => {})
     setLoading(false)
   }
-  const { status } = state.connection
+  const isEmpty = state.turns.length === 0
   return (
     <>
       {state.hasOlder && (
@@ -172,7 +225,7 @@ function Turns(props: {
           {isLoading ? 'Loading…' : 'Show earlier messages'}
         </button>
       )}
-      {state.turns.length === 0 && status === 'connecting' && <p class="hint loading">Loading…</p>}
+      {isEmpty && <Loading state={state} onRetry={() => client.thread(threadId).reconnect()} />}
       {state.turns.map((turn, index) => (
         <Turn
           key={turn.turnId}
@@ -180,61 +233,22 @@ function Turns(props: {
           isLast={index === state.turns.length - 1}
           model={model}
           onSubmit={onSubmit}
+          onRetry={onRetry}
           onInspect={onInspect}
         />
       ))}
-    </>
-  )
-}
-
-/** Follows the newest text while the reader is at the end. */
-function Scroller(props: {
-  turns: readonly TurnView[] | undefined
-  children: preact.ComponentChildren
-}) {
-  const box = useRef<HTMLDivElement>(null)
-  const hasTurns = props.turns !== undefined
-  // A new conversation is read from the top.
-  const isAtEnd = useRef(hasTurns)
-  const [showsJump, setShowsJump] = useState(false)
-
-  const toEnd = () => {
-    const element = box.current
-    if (element !== null) element.scrollTop = element.scrollHeight
-  }
-  const onScroll = () => {
-    const element = box.current
-    if (element === null) return
-    isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 48
-    setShowsJump(!isAtEnd.current)
-  }
-  useLayoutEffect(() => {
-    if (isAtEnd.current) toEnd()
-  }, [props.turns])
-  // Cards open, code is highlighted, the keyboard of a phone appears: the size changes without new turns.
-  useEffect(() => {
-    const content = box.current?.firstElementChild
-    if (content == null) return undefined
-    const observer = new ResizeObserver(() => isAtEnd.current && toEnd())
-    observer.observe(content)
-    return () => observer.disconnect()
-  }, [])
-
-  return (
-    <div
-      class="scroller"
-      ref={box}
-      onScroll={onScroll}
-      tabIndex={0}
-      role="region"
-      aria-label="Messages"
-    >
-      <div class="messages">{props.children}</div>
-      {showsJump && (
-        <button type="button" class="jump" onClick={toEnd}>
-          ↓ Newest
-        </button>
+      {retry && (
+        <Confirm
+          label="Retry"
+          action="Retry"
+          onConfirm={() => onSubmit(retry.prompt, { replaces: retry.turnId })}
+          onClose={() => setRetry(undefined)}
+        >
+          {`This replaces the answer and deletes the ${
+            retry.later === 1 ? 'message that follows' : `${retry.later} messages that follow`
+          } it.`}
+        </Confirm>
       )}
-    </div>
+    </>
   )
 }

@@ -1,21 +1,29 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useDraft } from './drafts.ts'
 
 interface ComposerProps {
   readonly models: readonly string[] | undefined
   readonly model: string | undefined
   readonly onModel: (model: string) => void
-  readonly draft: string
-  readonly onDraft: (draft: string) => void
-  readonly isRunning: boolean
+  readonly draftName: string
   readonly onSubmit: (prompt: string) => void
-  readonly onStop: () => void
+  /** Undefined while no answer is written. */
+  readonly onStop: (() => void) | undefined
 }
 
-/** Enter sends, Shift+Enter begins a new line, Escape stops the answer. */
+const ID = 'composer'
+
+/** Not on phones and tablets: their keyboard would cover the answer. */
+export function focusComposer(): void {
+  if (matchMedia('(hover: hover)').matches) document.getElementById(ID)?.focus()
+}
+
+/** Enter sends, Shift+Enter begins a new line. */
 export function Composer(props: ComposerProps) {
-  const { draft, isRunning } = props
+  const { onStop } = props
+  const [draft = '', setDraft] = useDraft(props.draftName)
   const field = useRef<HTMLTextAreaElement>(null)
-  const canSend = draft.trim() !== '' && !isRunning
+  const canSend = draft.trim() !== '' && onStop === undefined
 
   useLayoutEffect(() => {
     const element = field.current
@@ -26,8 +34,8 @@ export function Composer(props: ComposerProps) {
 
   const send = () => {
     if (!canSend) return
+    setDraft(undefined)
     props.onSubmit(draft)
-    props.onDraft('')
     field.current?.focus()
   }
   const onKeyDown = (event: KeyboardEvent) => {
@@ -35,9 +43,12 @@ export function Composer(props: ComposerProps) {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault()
       send()
-    } else if (event.key === 'Escape' && isRunning) {
-      props.onStop()
     }
+  }
+  const stop = () => {
+    onStop?.()
+    // The button is disabled after that.
+    focusComposer()
   }
   const onSubmit = (event: SubmitEvent) => {
     event.preventDefault()
@@ -46,14 +57,15 @@ export function Composer(props: ComposerProps) {
   return (
     <form class="composer" onSubmit={onSubmit}>
       <textarea
-        id="composer"
+        id={ID}
+        dir="auto"
         ref={field}
         rows={1}
         placeholder="Write a message"
         aria-label="Message"
         value={draft}
         autofocus
-        onInput={(event) => props.onDraft(event.currentTarget.value)}
+        onInput={(event) => setDraft(event.currentTarget.value || undefined)}
         onKeyDown={onKeyDown}
       />
       <div class="controls">
@@ -71,8 +83,8 @@ export function Composer(props: ComposerProps) {
             ))}
           </select>
         </label>
-        {isRunning ? (
-          <button type="button" class="stop" onClick={props.onStop}>
+        {onStop ? (
+          <button type="button" class="stop" onClick={stop}>
             Stop
           </button>
         ) : (

@@ -1,30 +1,28 @@
 import type { ConnectionState } from '../../src/client.ts'
+import { isAboutKey, sentenceFor } from './causes.ts'
+import { NextTry } from './trouble.tsx'
 
-/** The state of the connection. Empty while it is healthy. */
+/** The state of the connection. */
 export function ConnectionNotice(props: { connection: ConnectionState; onRetry: () => void }) {
-  const { status, cause } = props.connection
-  const isTroubled = status === 'reconnecting' || status === 'failed'
+  const { status, cause, retryAt } = props.connection
+  const isFailed = status === 'failed'
+  const isWaiting = status === 'reconnecting' || (status === 'connecting' && cause !== undefined)
   return (
-    <p class="connection" role="status">
-      {status === 'connecting' && <span class="dot busy">Connecting</span>}
-      {status === 'live' && <span class="dot live">Live</span>}
-      {status === 'ended' && <span class="dot">Deleted</span>}
-      {isTroubled && (
-        <>
-          <span class="dot lost">
-            {status === 'failed' ? adviceOf(cause?.code) : 'Reconnecting'}
-          </span>
-          <button type="button" class="quiet" onClick={props.onRetry} title={cause?.message}>
-            Try now
-          </button>
-        </>
+    <div class={isFailed || isWaiting ? 'connection lost' : 'connection'}>
+      <p role="status">
+        {status === 'connecting' && !isWaiting && <span class="dot busy">Connecting</span>}
+        {status === 'live' && <span class="dot live">Live</span>}
+        {status === 'ended' && <span class="dot">Deleted</span>}
+        {(isFailed || isWaiting) && (
+          <span class="dot lost">{cause ? sentenceFor(cause) : 'Not connected.'}</span>
+        )}
+      </p>
+      {isWaiting && <NextTry at={retryAt} />}
+      {(isFailed || isWaiting) && (cause?.retryAfterMs ?? 0) === 0 && (
+        <button type="button" class="quiet" onClick={props.onRetry}>
+          {cause && isAboutKey(cause) ? 'Enter a key' : isWaiting ? 'Try now' : 'Try again'}
+        </button>
       )}
-    </p>
+    </div>
   )
-}
-
-function adviceOf(code: string | undefined): string {
-  if (code === 'THREAD_UNKNOWN') return 'This conversation does not exist'
-  if (code === 'KEY_REQUIRED' || code === 'KEY_INVALID') return 'A key is needed'
-  return 'Not connected'
 }

@@ -1,4 +1,6 @@
 import { type Client, createClient } from '../../src/client.ts'
+import { shareConnections } from '../../src/client-share.ts'
+import { noteDelivery } from './outbox.ts'
 
 /** Of the gateway that serves this page, which may be mounted under a prefix. */
 const baseUrl = new URL('.', document.baseURI).href.replace(/\/$/, '')
@@ -11,6 +13,7 @@ type AskForKey = (message: string) => Promise<string | undefined>
 let askForKey: AskForKey = () => Promise.resolve(undefined)
 /** Several requests are refused at once: they share one question. */
 let question: Promise<string | undefined> | undefined
+const keyListeners = new Set<() => void>()
 
 export function onKeyNeeded(ask: AskForKey): void {
   askForKey = ask
@@ -20,31 +23,67 @@ function keyOrUndefined(): string | undefined {
   return sessionStorage.getItem(KEY) ?? undefined
 }
 
+/** Calls a function when the person has given another key. Returns a function that stops it. */
+export function onNewKey(listener: () => void): () => void {
+  keyListeners.add(listener)
+  return () => keyListeners.delete(listener)
+}
+
 function newKey(message: string): Promise<string | undefined> {
-  question ??= askForKey(message)
-    .then((key) => {
-      if (key !== undefined) sessionStorage.setItem(KEY, key)
-      return key
-    })
-    .finally(() => {
-      question = undefined
-    })
+  question ??= askForValidKey(message).finally(() => {
+    question = undefined
+  })
   return question
+}
+
+/** Asks until the gateway knows the key, or the person gives up. */
+async function askForValidKey(message: string): Promise<string | undefined> {
+  for (let reason = message; ; ) {
+    const key = await askForKey(reason)
+    const refusal = key && (await refusalOf(key))
+    if (refusal) {
+      reason = refusal
+      continue
+    }
+    if (key !== undefined) {
+      sessionStorage.setItem(KEY, key)
+      // What waits for this answer is sent first.
+      setTimeout(() => {
+        for (const listener of keyListeners) listener()
+      })
+    }
+    return key
+  }
+}
+
+async function refusalOf(key: string): Promise<string | undefined> {
+  // Others cannot be sent at all.
+  if (!/^[!-~]+$/.test(key)) return 'A key has only letters, digits and punctuation.'
+  // Without a network it is tried later.
+  const response = await send('/v1/models', {}, key).catch(() => undefined)
+  if (response?.status !== 401) return undefined
+  return `The server does not know this key: ${(await errorOf(response)).message}.`
 }
 
 export const client: Client = createClient({
   baseUrl,
   token: keyOrUndefined,
   streamArguments: true,
-  onAuth: (error) => newKey(error.message),
+  share: shareConnections(),
+  onAuth: (error) => (error.status === 401 ? newKey(error.message) : undefined),
+  onDelivery: noteDelivery,
 })
 
 class RequestError extends Error {
   readonly code: string
+  readonly status: number
+  readonly retryAfterMs: number
 
-  constructor(code: string, message: string) {
+  constructor(message: string, fields: Pick<RequestError, 'code' | 'status' | 'retryAfterMs'>) {
     super(message)
-    this.code = code
+    this.code = fields.code
+    this.status = fields.status
+    this.retryAfterMs = fields.retryAfterMs
   }
 }
 
@@ -52,25 +91,29 @@ class RequestError extends Error {
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   let response = await send(path, init)
   if (response.status === 401) {
-    const key = await newKey((await errorOf(response)).message)
-    if (key !== undefined) response = await send(path, init)
+    const error = await errorOf(response)
+    if ((await newKey(error.message)) === undefined) throw error
+    response = await send(path, init)
   }
   if (!response.ok) throw await errorOf(response)
   return response
 }
 
-function send(path: string, init: RequestInit): Promise<Response> {
+function send(path: string, init: RequestInit, key = keyOrUndefined()): Promise<Response> {
   const headers = new Headers(init.headers)
-  const key = keyOrUndefined()
   if (key !== undefined) headers.set('authorization', `Bearer ${key}`)
   if (init.body !== undefined) headers.set('content-type', 'application/json')
   return fetch(`${baseUrl}${path}`, { ...init, headers })
 }
 
 async function errorOf(response: Response): Promise<RequestError> {
+  const { status, statusText, headers } = response
   const body = await response.json().catch(() => undefined)
-  const { code = `HTTP_${response.status}`, message = response.statusText } = body?.error ?? {}
-  return new RequestError(code, message)
+  const { code = `HTTP_${status}`, message = statusText } = body?.error ?? {}
+  // The vendors' APIs have other codes.
+  const ownCode = status === 401 ? (keyOrUndefined() ? 'KEY_INVALID' : 'KEY_REQUIRED') : code
+  const retryAfterMs = Number(headers.get('retry-after')) * 1000 || 0
+  return new RequestError(message, { code: ownCode ?? `HTTP_${status}`, status, retryAfterMs })
 }
 
 /** The ids of the models that may be chosen, the default first. */

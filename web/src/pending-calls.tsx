@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { TurnView } from '../../src/client.ts'
 import { client } from './gateway.ts'
+import { modelOf } from './model-choice.ts'
 
 /** Calls that the client has to answer. This page runs no tools, so the person answers for them. */
 export function PendingCalls({ turn }: { turn: TurnView }) {
@@ -16,7 +17,9 @@ export function PendingCalls({ turn }: { turn: TurnView }) {
       output: outputs[callId] ?? '',
       success: failed[callId] !== true,
     }))
-    client.answer(turn.threadId, answers, modelOf(turn))
+    // It goes to the model that made the call.
+    const model = modelOf(turn)
+    client.answer(turn.threadId, answers, model === undefined ? {} : { model })
   }
   return (
     <form class="card open answers" onSubmit={submit}>
@@ -49,12 +52,4 @@ export function PendingCalls({ turn }: { turn: TurnView }) {
       </div>
     </form>
   )
-}
-
-/** The answer goes to the model that made the call. */
-function modelOf({ started }: TurnView): { model?: string } {
-  const { providerId, modelId } = started ?? {}
-  return providerId === undefined || modelId === undefined
-    ? {}
-    : { model: `${providerId}/${modelId}` }
 }

@@ -1,9 +1,17 @@
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { ThreadList } from '../../src/client.ts'
-import { client, renameThread } from './gateway.ts'
+import type { ThreadsState } from '../../src/react.ts'
+import { isTemporary } from './causes.ts'
+import { Confirm } from './confirm.tsx'
+import { useAutoRetry } from './countdown.ts'
+import { storeDraft } from './drafts.ts'
+import { useFocusAfter } from './focus-after.ts'
+import { client, onNewKey, renameThread } from './gateway.ts'
 import { BinIcon, CloseIcon, PencilIcon } from './icons.tsx'
 import { followLink, showThread, threadAddress } from './location.ts'
+import { threadPath } from './outbox.ts'
 import { threadsChanged, useThreadList } from './threads.ts'
+import { Trouble, Unsent } from './trouble.tsx'
 
 type ListedThread = ThreadList['threads'][number]
 
@@ -17,7 +25,8 @@ export function Sidebar(props: {
   isOpen: boolean
   onClose: () => void
 }) {
-  const { threads, hasMore, isLoading, error, loadMore } = useThreadList()
+  const { threads, hasMore, isLoading, error, loadMore, refresh } = useThreadList()
+  const failure = useFailure({ error, isLoading, refresh })
   const [search, setSearch] = useState('')
   const wanted = search.trim().toLowerCase()
   const shown = threads.filter((thread) => titleOf(thread).toLowerCase().includes(wanted))
@@ -53,10 +62,10 @@ export function Sidebar(props: {
           value={search}
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
-        {error !== undefined && (
-          <p class="hint">The conversations could not be loaded: {error.message}</p>
+        {failure !== undefined && (
+          <Trouble what="The conversations could not be loaded." {...failure} />
         )}
-        {shown.length === 0 && !isLoading && error === undefined && (
+        {shown.length === 0 && !isLoading && failure === undefined && (
           <p class="hint">{wanted === '' ? 'Nothing here yet.' : 'No title contains this.'}</p>
         )}
         <ul>
@@ -81,10 +90,26 @@ export function Sidebar(props: {
   )
 }
 
+/** Why the list was not loaded. It stays while it is loaded again. */
+function useFailure(list: Pick<ThreadsState, 'error' | 'isLoading' | 'refresh'>) {
+  const { error, isLoading, refresh } = list
+  const onRetry = () => void refresh()
+  const retryAt = useAutoRetry({ error, isLoading }, onRetry)
+  const failure = useRef(error)
+  if (!isLoading) failure.current = error
+  useEffect(() => onNewKey(onRetry), [refresh])
+
+  const cause = failure.current
+  if (cause === undefined) return undefined
+  const isRetried = isTemporary(cause)
+  return { cause, retryAt: isLoading ? undefined : retryAt, isRetried, onRetry }
+}
+
 function Row({ thread, isCurrent }: { thread: ListedThread; isCurrent: boolean }) {
   const [isRenaming, setRenaming] = useState(false)
+  const [isDeleting, setDeleting] = useState(false)
   const [error, setError] = useState<string>()
-  const dialog = useRef<HTMLDialogElement>(null)
+  const link = useFocusAfter<HTMLAnchorElement>(isRenaming)
   const { threadId } = thread
   const title = titleOf(thread)
 
@@ -102,7 +127,7 @@ function Row({ thread, isCurrent }: { thread: ListedThread; isCurrent: boolean }
     if (name !== '' && name !== title) void change(renameThread(threadId, name))
   }
   const remove = () => {
-    dialog.current?.close()
+    storeDraft(threadId, undefined)
     void change(client.delete(threadId))
     if (isCurrent) showThread(undefined)
   }
@@ -112,6 +137,8 @@ function Row({ thread, isCurrent }: { thread: ListedThread; isCurrent: boolean }
         <RenameField title={title} onDone={rename} />
       ) : (
         <a
+          ref={link}
+          dir="auto"
           href={threadAddress(threadId)}
           aria-current={isCurrent ? 'page' : undefined}
           title={title}
@@ -133,43 +160,53 @@ function Row({ thread, isCurrent }: { thread: ListedThread; isCurrent: boolean }
           type="button"
           class="quiet"
           aria-label={`Delete ${title}`}
-          onClick={() => dialog.current?.showModal()}
+          onClick={() => setDeleting(true)}
         >
           <BinIcon />
         </button>
       </span>
       {error !== undefined && <p class="hint">{error}</p>}
-      <dialog ref={dialog} aria-label={`Delete ${title}`}>
-        <p>
+      <Unsent id={threadPath(threadId)} what="Not deleted yet." />
+      {isDeleting && (
+        <Confirm
+          label={`Delete ${title}`}
+          action="Delete"
+          onConfirm={remove}
+          onClose={() => setDeleting(false)}
+        >
           Delete <b>{title}</b>? This also deletes its turns.
-        </p>
-        <div class="actions">
-          <button type="button" autofocus onClick={() => dialog.current?.close()}>
-            Keep
-          </button>
-          <button type="button" class="danger" onClick={remove}>
-            Delete
-          </button>
-        </div>
-      </dialog>
+        </Confirm>
+      )}
     </li>
   )
 }
 
+/** Keeps what is typed while the list is loaded again. */
 function RenameField({ title, onDone }: { title: string; onDone: (name: string) => void }) {
+  const field = useRef<HTMLInputElement>(null)
+  const isDone = useRef(false)
+  useLayoutEffect(() => field.current?.select(), [])
+
+  const finish = (name: string) => {
+    // The field also loses the focus when it is removed.
+    if (!isDone.current) onDone(name)
+    isDone.current = true
+  }
   const onKeyDown = (event: KeyboardEvent) => {
-    const field = event.currentTarget as HTMLInputElement
-    if (event.key === 'Enter') onDone(field.value.trim())
-    if (event.key === 'Escape') onDone(title)
+    const { value } = event.currentTarget as HTMLInputElement
+    if (event.isComposing) return
+    if (event.key === 'Enter') finish(value.trim())
+    if (event.key === 'Escape') finish(title)
   }
   return (
     <input
       aria-label="New title"
+      dir="auto"
       maxLength={200}
-      value={title}
-      ref={(field) => field?.select()}
+      defaultValue={title}
+      ref={field}
       onKeyDown={onKeyDown}
-      onBlur={(event) => onDone(event.currentTarget.value.trim())}
+      onBlur={(event) => finish(event.currentTarget.value.trim())}
     />
   )
 }

@@ -1,9 +1,12 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { Thinking } from '../../src/protocol/stream-output.ts'
+import { useStableSelection } from './stable-selection.ts'
 
 /** Two lines, the newest while it is written; a click shows all of it. */
 export function ThinkingCard({ item }: { item: Thinking }) {
   const [isOpen, setOpen] = useState(false)
+  const text = useRef<HTMLParagraphElement>(null)
+  useStableSelection(text)
   const isRunning = item.status !== 'complete' && item.status !== 'error'
   return (
     <section class={isOpen ? 'card thinking open' : 'card thinking'}>
@@ -17,7 +20,9 @@ export function ThinkingCard({ item }: { item: Thinking }) {
         <span class="chevron" aria-hidden="true" />
       </button>
       <div class="card-body" tabIndex={isOpen ? 0 : -1} role="group" aria-label="Thinking">
-        <p>{item.content}</p>
+        <p dir="auto" ref={text}>
+          {item.content}
+        </p>
       </div>
     </section>
   )

@@ -1,17 +1,32 @@
-/** When turns were submitted on this page and when their first text was shown, in ms of this page's clock. */
-const timings = new Map<string, { readonly submitted: number; first?: number }>()
+interface Timing {
+  readonly submitted: number
+  firstWords?: number
+  end?: number
+}
+
+/** Of the turns that were submitted on this page, in ms of its clock. */
+const timings = new Map<string, Timing>()
 
 export function noteSubmit(turnId: string): void {
   timings.set(turnId, { submitted: performance.now() })
 }
 
-export function noteFirstToken(turnId: string): void {
+export function noteFirstWords(turnId: string): void {
   const timing = timings.get(turnId)
-  if (timing !== undefined) timing.first ??= performance.now()
+  if (timing !== undefined) timing.firstWords ??= performance.now()
 }
 
-/** In seconds, for turns that were submitted on this page. */
-export function timeToFirstToken(turnId: string): number | undefined {
+export function noteEnd(turnId: string): void {
   const timing = timings.get(turnId)
-  return timing?.first === undefined ? undefined : (timing.first - timing.submitted) / 1000
+  if (timing !== undefined) timing.end ??= performance.now()
+}
+
+/** What the person has waited for on this page, from the submit on: `first words after 0.3 s of 2.1 s`. */
+export function describeWait(turnId: string): string | undefined {
+  const { submitted, firstWords, end } = timings.get(turnId) ?? {}
+  if (submitted === undefined || end === undefined) return undefined
+  const seconds = (time: number) => `${((time - submitted) / 1000).toFixed(1)} s`
+  return firstWords === undefined
+    ? seconds(end)
+    : `first words after ${seconds(firstWords)} of ${seconds(end)}`
 }

@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { ToolCall } from '../../src/protocol/stream-output.ts'
 import { client } from './gateway.ts'
+import { approvalPath } from './outbox.ts'
+import { Unsent } from './trouble.tsx'
 
 /** A call of a tool: its arguments, while they are written too, its approval and its output. */
 export function ToolCard({ call }: { call: ToolCall }) {
@@ -63,9 +65,12 @@ function textOf(output: string | Readonly<Record<string, unknown>>): string {
 function Approval({ call }: { call: ToolCall }) {
   const [error, setError] = useState<string>()
   const [isSending, setSending] = useState(false)
-  const answer = async (approved: boolean) => {
+  const answer = async (event: MouseEvent, approved: boolean) => {
     const { turnId, approval } = call
     if (approval === undefined) return
+    // The buttons disappear.
+    const button = event.currentTarget as HTMLButtonElement
+    button.closest('.card')?.querySelector<HTMLElement>('.card-head')?.focus()
     setSending(true)
     try {
       await client.approve(turnId, approval.id, { approved })
@@ -78,18 +83,21 @@ function Approval({ call }: { call: ToolCall }) {
   return (
     <>
       <div class="actions">
-        <button type="button" disabled={isSending} onClick={() => void answer(false)}>
+        <button type="button" disabled={isSending} onClick={(event) => void answer(event, false)}>
           Decline
         </button>
         <button
           type="button"
           class="primary"
           disabled={isSending}
-          onClick={() => void answer(true)}
+          onClick={(event) => void answer(event, true)}
         >
           Approve
         </button>
       </div>
+      {call.approval && (
+        <Unsent id={approvalPath(call.turnId, call.approval.id)} what="Not sent yet." />
+      )}
       {error !== undefined && (
         <p class="notice error" role="alert">
           {error}

@@ -1,16 +1,21 @@
 import { memo } from 'preact/compat'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { TurnView } from '../../src/client.ts'
 import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
 import { adviceFor } from './advice.ts'
 import { Announcer } from './announcer.tsx'
 import { CopyButton } from './copy-button.tsx'
+import { useDraft } from './drafts.ts'
+import { useFocusAfter } from './focus-after.ts'
 import { onPlainClick } from './location.ts'
 import { Markdown } from './markdown/markdown.tsx'
+import { cancelPath } from './outbox.ts'
 import { PendingCalls } from './pending-calls.tsx'
 import { ThinkingCard } from './thinking-card.tsx'
-import { noteFirstToken, timeToFirstToken } from './timings.ts'
+import { describeWait, noteEnd, noteFirstWords } from './timings.ts'
 import { ToolCard } from './tool-card.tsx'
+import { Unsent } from './trouble.tsx'
+import { Waiting } from './waiting.tsx'
 
 interface TurnProps {
   readonly turn: TurnView
@@ -18,6 +23,8 @@ interface TurnProps {
   /** What `onSubmit` uses: a new one renders again. */
   readonly model: string | undefined
   readonly onSubmit: (prompt: string, options: { replaces?: string }) => void
+  /** Submits a prompt again in place of its turn. */
+  readonly onRetry: (prompt: string, turnId: string) => void
   /** Shows the inspector beside the chat. */
   readonly onInspect: (turnId: string) => void
 }
@@ -29,30 +36,29 @@ export const Turn = memo(TurnCard, (before, after) => {
   )
 })
 
-function TurnCard({ turn, isLast, onSubmit, onInspect }: TurnProps) {
+function TurnCard({ turn, isLast, onSubmit, onRetry, onInspect }: TurnProps) {
   const { turnId, items, status } = turn
   const isRunning = status === 'running'
   const answer = items.filter((item) => item.type === 'message' && item.origin === 'agent')
   const prompt = items.find((item) => item.type === 'message' && item.origin === 'user')?.content
   const hasAnswer = items.some((item) => !isPrompt(item))
 
-  useEffect(() => {
-    if (hasAnswer) noteFirstToken(turnId)
-  }, [hasAnswer, turnId])
+  // While it renders, so that the facts below have it.
+  if (hasAnswer) noteFirstWords(turnId)
+  if (!isRunning) noteEnd(turnId)
 
-  const retry = prompt === undefined ? undefined : () => onSubmit(prompt, { replaces: turnId })
+  const retry = prompt === undefined ? undefined : () => onRetry(prompt, turnId)
   return (
     <article class={isRunning ? 'turn' : 'turn settled'} aria-busy={isRunning}>
-      {items
-        .toSorted((a, b) => rankOf(a) - rankOf(b))
-        .map((item) => (
-          <Item
-            key={item.itemId}
-            item={item}
-            onEdit={isRunning ? undefined : (text) => onSubmit(text, { replaces: turnId })}
-          />
-        ))}
-      {isRunning && !hasAnswer && <p class="waiting">Waiting for the first words</p>}
+      {items.map((item) => (
+        <Item
+          key={item.itemId}
+          item={item}
+          onEdit={isRunning ? undefined : (text) => onSubmit(text, { replaces: turnId })}
+        />
+      ))}
+      {isRunning && !hasAnswer && <Waiting turn={turn} />}
+      {isRunning && <Unsent id={cancelPath(turnId)} what="Not stopped yet." />}
       <Ending turn={turn} onRetry={retry} />
       {isLast && <PendingCalls turn={turn} />}
       {!isRunning && (
@@ -84,18 +90,12 @@ function isPrompt(item: ItemSnapshot): boolean {
   return item.type === 'message' && item.origin !== 'agent'
 }
 
-/** The prompt, then thinking, tools and the answer. */
-function rankOf(item: ItemSnapshot): number {
-  if (isPrompt(item)) return 0
-  return { thinking: 1, tool_call: 2, message: 3 }[item.type]
-}
-
 /** An item renders only when it changes. */
 const Item = memo(
   ({ item, onEdit }: { item: ItemSnapshot; onEdit: ((text: string) => void) | undefined }) => {
     if (item.type === 'thinking') return <ThinkingCard item={item} />
     if (item.type === 'tool_call') return <ToolCard call={item} />
-    if (item.origin !== 'agent') return <Prompt text={item.content} onEdit={onEdit} />
+    if (item.origin !== 'agent') return <Prompt item={item} onEdit={onEdit} />
     const isFinal = item.status === 'complete' || item.status === 'error'
     return (
       <div class="answer">
@@ -107,14 +107,30 @@ const Item = memo(
     before.item === after.item && (before.onEdit === undefined) === (after.onEdit === undefined),
 )
 
-function Prompt({ text, onEdit }: { text: string; onEdit: ((text: string) => void) | undefined }) {
-  const [draft, setDraft] = useState<string>()
-  if (draft === undefined) {
+function Prompt(props: { item: ItemSnapshot; onEdit: ((text: string) => void) | undefined }) {
+  const { item, onEdit } = props
+  const [draft, setDraft] = useDraft(`edit ${item.itemId}`)
+  const isEditing = draft !== undefined && onEdit !== undefined
+  const field = useRef<HTMLTextAreaElement>(null)
+  const isOpening = useRef(false)
+  const button = useFocusAfter<HTMLButtonElement>(isEditing)
+
+  useEffect(() => {
+    if (isOpening.current) field.current?.focus()
+    isOpening.current = false
+  }, [isEditing])
+
+  const edit = () => {
+    isOpening.current = true
+    setDraft(item.content)
+  }
+
+  if (!isEditing) {
     return (
       <div class="prompt">
-        <p>{text}</p>
+        <p dir="auto">{item.content}</p>
         {onEdit && (
-          <button type="button" class="quiet" onClick={() => setDraft(text)}>
+          <button type="button" class="quiet" ref={button} onClick={edit}>
             Edit
           </button>
         )}
@@ -124,16 +140,22 @@ function Prompt({ text, onEdit }: { text: string; onEdit: ((text: string) => voi
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
     setDraft(undefined)
-    if (draft.trim() !== '') onEdit?.(draft)
+    if (draft.trim() !== '') onEdit(draft)
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape' || event.isComposing) return
+    event.preventDefault()
+    setDraft(undefined)
   }
   return (
-    <form class="prompt editing" onSubmit={submit}>
+    <form class="prompt editing" onSubmit={submit} onKeyDown={onKeyDown}>
       <textarea
         aria-label="Edited message"
+        dir="auto"
         rows={Math.min(12, draft.split('\n').length + 1)}
         value={draft}
         onInput={(event) => setDraft(event.currentTarget.value)}
-        ref={(field) => field?.focus()}
+        ref={field}
       />
       <p class="hint">What follows this message is replaced.</p>
       <div class="actions">
@@ -181,17 +203,17 @@ function Ending({ turn, onRetry }: { turn: TurnView; onRetry: (() => void) | und
 
 function Facts({ turn }: { turn: TurnView }) {
   const { started, end } = turn
-  const first = timeToFirstToken(turn.turnId)
   const { usage, startedAt, endedAt } = end ?? {}
   const facts = [
     started?.modelId &&
       (started.providerId ? `${started.providerId}/${started.modelId}` : started.modelId),
     usage &&
       `${usage.estimated ? 'about ' : ''}${usage.promptTokens} → ${usage.completionTokens} tokens`,
-    first !== undefined && `first words after ${first.toFixed(1)} s`,
-    startedAt !== undefined &&
-      endedAt !== undefined &&
-      `${((endedAt - startedAt) / 1000).toFixed(1)} s`,
+    // The clocks of this page and of the server measure different things: one or the other.
+    describeWait(turn.turnId) ??
+      (startedAt !== undefined &&
+        endedAt !== undefined &&
+        `${((endedAt - startedAt) / 1000).toFixed(1)} s`),
   ]
   return <span class="facts">{facts.filter(Boolean).join(' · ')}</span>
 }

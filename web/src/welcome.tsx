@@ -1,3 +1,7 @@
+import { isTemporary } from './causes.ts'
+import type { Models } from './models.ts'
+import { Trouble } from './trouble.tsx'
+
 const EXAMPLES = [
   {
     model: 'scripted/thinking',
@@ -19,13 +23,23 @@ const EXAMPLES = [
 
 /** What a visitor sees first. */
 export function Welcome(props: {
-  models: readonly string[] | undefined
-  error: string | undefined
+  models: Models
   onPrompt: (prompt: string, model: string) => void
 }) {
-  const { models, error, onPrompt } = props
-  if (error !== undefined) return <p class="notice error">The server cannot be reached: {error}</p>
-  const isScripted = models?.every((model) => model.startsWith('scripted/')) ?? false
+  const { models, onPrompt } = props
+  const { ids, error, retryAt, reload } = models
+  if (error !== undefined) {
+    return (
+      <Trouble
+        what="The models could not be loaded."
+        cause={error}
+        retryAt={retryAt}
+        isRetried={isTemporary(error)}
+        onRetry={reload}
+      />
+    )
+  }
+  const isScripted = ids?.every((model) => model.startsWith('scripted/')) ?? false
   return (
     <section class="welcome">
       <h2>{isScripted ? 'Try it without a key' : 'What would you like to know?'}</h2>

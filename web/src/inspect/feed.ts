@@ -1,23 +1,31 @@
 import { createFrameReader } from '../../../src/client/sse.ts'
+import { RESYNC_EVENT } from '../../../src/protocol/names.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { type Cause, isTemporary } from '../causes.ts'
 import { request } from '../gateway.ts'
 import type { Recording } from './recording.ts'
 
 /** What the reader should know while events are loaded. */
 export interface FeedState {
   readonly status: 'loading' | 'live' | 'lost' | 'ended' | 'failed'
-  readonly message?: string
+  readonly cause?: Cause
   /** The numbers of events after which this page connected again. */
   readonly reconnects: readonly number[]
 }
 
 const RETRY_MS = 1000
 
+interface FeedListener {
+  readonly onChange: (state: FeedState) => void
+  /** Called at the end if the recording is of an earlier turn with this id. */
+  readonly onReplaced: () => void
+}
+
 /** Reads the events of a turn into a recording until they end or `signal` aborts. */
 export async function follow(
   turnId: string,
   recording: Recording,
-  onChange: (state: FeedState) => void,
+  { onChange, onReplaced }: FeedListener,
   signal: AbortSignal,
 ): Promise<void> {
   const reconnects: number[] = []
@@ -25,15 +33,16 @@ export async function follow(
   while (!signal.aborted && !recording.isOver) {
     try {
       path ??= await streamPath(turnId)
-      await readStream(path, recording, () => onChange({ status: 'live', reconnects }), signal)
+      const onEvents = () => onChange({ status: 'live', reconnects })
+      if (await readStream(path, recording, onEvents, signal)) return onReplaced()
     } catch (error) {
       if (signal.aborted) return
-      const { code, message } = error as { code?: string; message: string }
-      if (code !== undefined && !/^HTTP_5|UNAVAILABLE|SHUTDOWN|LIMITED/.test(code)) {
-        onChange({ status: 'failed', message, reconnects })
+      const cause = error as Cause
+      if (!isTemporary(cause)) {
+        onChange({ status: 'failed', cause, reconnects })
         return
       }
-      onChange({ status: 'lost', message, reconnects })
+      onChange({ status: 'lost', cause, reconnects })
     }
     if (recording.isOver || signal.aborted) break
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
@@ -58,24 +67,28 @@ async function streamPath(turnId: string): Promise<string> {
   throw Object.assign(new Error('The turn is not in its thread any more'), { code: 'TURN_UNKNOWN' })
 }
 
+/** Returns true if the turn is not the one of the recording. */
 async function readStream(
   path: string,
   recording: Recording,
   onEvents: () => void,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const cursor = recording.offsets.at(-1)
   const query = cursor === undefined ? '' : `?from=${encodeURIComponent(cursor)}`
   const response = await request(`${path}${query}`, { signal })
-  if (response.body === null) return
+  // Nothing follows, although the recording has no end.
+  if (response.status === 204 || response.body === null) return cursor !== undefined
   const utf8 = new TextDecoder()
   const read = createFrameReader()
   const reader = response.body.getReader()
   for (;;) {
     const { done, value } = await reader.read()
-    if (done) return
-    for (const { id, data } of read(utf8.decode(value, { stream: true }))) {
-      if (data) recording.add(id, JSON.parse(data) as StreamEvent)
+    if (done) return false
+    for (const { event, id, data } of read(utf8.decode(value, { stream: true }))) {
+      if (event === RESYNC_EVENT && cursor !== undefined) return true
+      // Other names are of a later version.
+      if (data && event === undefined) recording.add(id, JSON.parse(data) as StreamEvent)
     }
     onEvents()
   }

@@ -1,5 +1,7 @@
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import './inspector.css'
+import { sentenceFor } from '../causes.ts'
+import { Trouble } from '../trouble.tsx'
 import { DIALECTS, type Dialect, DialectFrames } from './dialects.ts'
 import { EventList } from './event-list.tsx'
 import { type FeedState, follow } from './feed.ts'
@@ -52,7 +54,9 @@ export function Inspector(props: { turnId: string | undefined; onClose?: () => v
         <Files recording={recording} name={name} onOpen={setOpened} />
         {name !== undefined && <Status feed={feed} />}
       </header>
-      {feed.status === 'failed' && <p class="notice error">{feed.message}</p>}
+      {feed.status === 'failed' && feed.cause && (
+        <Trouble cause={feed.cause} retryAt={undefined} isRetried={false} onRetry={loaded.reload} />
+      )}
       <Plot
         recording={recording}
         length={length}
@@ -239,8 +243,13 @@ function VendorBytes({ recording, cursor }: { recording: Recording; cursor: numb
   )
 }
 
-function useRecording(turnId: string | undefined): { recording: Recording; feed: FeedState } {
-  const recording = useMemo(() => new Recording(), [turnId])
+function useRecording(turnId: string | undefined): {
+  recording: Recording
+  feed: FeedState
+  reload: () => void
+} {
+  const [replacements, replace] = useReducer((count: number) => count + 1, 0)
+  const recording = useMemo(() => new Recording(), [turnId, replacements])
   const [feed, setFeed] = useState<FeedState>({ status: 'loading', reconnects: [] })
   const [, changed] = useReducer((count: number) => count + 1, 0)
 
@@ -254,21 +263,18 @@ function useRecording(turnId: string | undefined): { recording: Recording; feed:
       if (newest !== undefined) setFeed(newest)
       changed(undefined)
     }
-    void follow(
-      turnId,
-      recording,
-      (state) => {
-        newest = state
-        frame ??= requestAnimationFrame(show)
-      },
-      abort.signal,
-    )
+    const onChange = (state: FeedState) => {
+      newest = state
+      frame ??= requestAnimationFrame(show)
+    }
+    const onReplaced = () => replace(undefined)
+    void follow(turnId, recording, { onChange, onReplaced }, abort.signal)
     return () => {
       abort.abort()
       if (frame !== undefined) cancelAnimationFrame(frame)
     }
   }, [turnId, recording])
-  return { recording, feed }
+  return { recording, feed, reload: () => replace(undefined) }
 }
 
 /** The number of events that have arrived at the cursor, stored in the URL. Undefined follows the newest. */
@@ -329,8 +335,10 @@ function useKeys(keys: Readonly<Record<string, () => void>>): void {
     const onKeyDown = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
       const isElsewhere = target !== document.body && target.closest('.inspector') === null
-      const isControl = target.closest('input, select, textarea, button') !== null
-      if (isElsewhere || isControl || event.ctrlKey || event.metaKey) return
+      const isField = target.closest('input, select, textarea') !== null
+      // Space presses a button, and opens a summary.
+      const isPress = event.key === ' ' && target.closest('button, summary, a') !== null
+      if (isElsewhere || isField || isPress || event.ctrlKey || event.metaKey) return
       const action = latest.current[event.key]
       if (action === undefined) return
       event.preventDefault()
@@ -344,7 +352,7 @@ function useKeys(keys: Readonly<Record<string, () => void>>): void {
 const STATUS: Readonly<Record<FeedState['status'], readonly [tone: string, text: string]>> = {
   loading: ['busy', 'Loading'],
   live: ['live', 'Live'],
-  lost: ['lost', 'Reconnecting'],
+  lost: ['lost', 'Trying again…'],
   ended: ['', 'Complete'],
   failed: ['lost', 'Not available'],
 }
@@ -352,8 +360,10 @@ const STATUS: Readonly<Record<FeedState['status'], readonly [tone: string, text:
 function Status({ feed }: { feed: FeedState }) {
   const [tone, text] = STATUS[feed.status]
   return (
-    <p class="connection" role="status" title={feed.message}>
-      <span class={`dot ${tone}`}>{text}</span>
+    <p class="connection" role="status">
+      <span class={`dot ${tone}`}>
+        {feed.status === 'lost' && feed.cause ? `${sentenceFor(feed.cause)} ${text}` : text}
+      </span>
     </p>
   )
 }
@@ -362,16 +372,12 @@ function Totals({ recording, cursor }: { recording: Recording; cursor: number })
   const view = recording.viewAt(cursor).turns[0]
   const at = recording.times[cursor - 1] ?? 0
   const firstToken = recording.received.findIndex((chars) => chars > 0)
-  const shown = view?.items.reduce(
-    (sum, { type, content }) => sum + (type === 'tool_call' ? 0 : content.length),
-    0,
-  )
   const facts: [string, string][] = [
     ['time', `${(at / 1000).toFixed(2)} of ${(recording.duration / 1000).toFixed(2)} s`],
     ['events', `${cursor} of ${recording.length}`],
     ['snapshots', String(recording.emissionsAt(cursor))],
     ['received', `${recording.received[cursor - 1] ?? 0} characters`],
-    ['shown', `${shown ?? 0} characters`],
+    ['shown', `${recording.shownAt(cursor)} characters`],
     ['tool calls', String(view?.items.filter(({ type }) => type === 'tool_call').length ?? 0)],
     [
       'first token',

@@ -81,10 +81,10 @@ function drawPlot(
   context.scale(devicePixelRatio, devicePixelRatio)
   const style = getComputedStyle(canvas)
   const colour = (name: string) => style.getPropertyValue(`--${name}`)
-  const { times, received, emissions } = recording
+  const { times, received, shown, emissions } = recording
   const toX = (ms: number) =>
     recording.duration === 0 ? 0 : (ms / recording.duration) * (width - 1)
-  const most = Math.max(1, received.at(-1) ?? 0)
+  const most = received.reduce((before, chars) => Math.max(before, chars), 1)
   const toY = (chars: number) => CHART - (chars / most) * (CHART - 6)
 
   drawThresholds(context, { most, toY, width, colour: colour('line') })
@@ -94,7 +94,6 @@ function drawPlot(
     if (gap >= STALL_MS) context.fillRect(toX(times[index - 1] ?? 0), 0, toX(gap), height)
   }
 
-  const shown = shownLengths(recording)
   drawSteps(context, { width, colour: colour('accent') }, (x) => {
     const events = recording.indexAt((x / (width - 1)) * recording.duration)
     return toY(received[events - 1] ?? 0)
@@ -172,29 +171,4 @@ function drawTicks(
     context.fillRect(x, y, 1, LANE - 4)
     last = x
   }
-}
-
-const shownByRecording = new WeakMap<
-  Recording,
-  { lengths: number[]; perItem: Map<string, number> }
->()
-
-/** Characters of text that are shown after each emission. */
-function shownLengths(recording: Recording): readonly number[] {
-  let known = shownByRecording.get(recording)
-  if (known === undefined)
-    shownByRecording.set(recording, (known = { lengths: [], perItem: new Map() }))
-  const { lengths, perItem } = known
-  for (let index = lengths.length; index < recording.emissions.length; index++) {
-    const output = recording.emissions[index]?.output
-    let total = lengths.at(-1) ?? 0
-    const isText =
-      output?.type === 'thinking' || (output?.type === 'message' && output.origin === 'agent')
-    if (isText) {
-      total += output.content.length - (perItem.get(output.itemId) ?? 0)
-      perItem.set(output.itemId, output.content.length)
-    }
-    lengths.push(total)
-  }
-  return lengths
 }

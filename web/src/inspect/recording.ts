@@ -3,6 +3,7 @@ import { OutputReplay } from '../../../src/processor/recompute.ts'
 import { isForProcessor } from '../../../src/protocol/item-marks.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
+import { ReceivedText, ShownText } from './text-lengths.ts'
 
 /** A snapshot that the processor emitted, computed again from the events and their times. */
 export interface Emission {
@@ -32,12 +33,16 @@ export class Recording {
   readonly offsets: string[] = []
   /** In ms after the first event. Never decreases, even if the clock of the server did. */
   readonly times: number[] = []
-  /** Characters of text that have arrived by each event. */
+  /** Characters of answers and thinking that have arrived by each event. */
   readonly received: number[] = []
+  /** How many of them each emission shows. */
+  readonly shown: number[] = []
   readonly emissions: Emission[] = []
   /** In order of time. Empty if they were not recorded. */
   readonly vendor: readonly VendorChunk[]
   readonly #checkpoints: View[] = [EMPTY_VIEW]
+  readonly #receivedText = new ReceivedText()
+  readonly #shownText = new ShownText()
   #replay: OutputReplay | undefined
 
   constructor(vendor: readonly VendorChunk[] = []) {
@@ -60,19 +65,24 @@ export class Recording {
 
   /** `ms` is the time since the start, if it is known better than from the event. */
   add(offset: string, event: StreamEvent, ms?: number): void {
+    const { isOver } = this
     const start = this.events[0]?.timestamp ?? event.timestamp
     const at = Math.max(ms ?? event.timestamp - start, this.duration)
     this.events.push(event)
     this.offsets.push(offset)
     this.times.push(at)
-    this.received.push((this.received.at(-1) ?? 0) + textLengthOf(event))
     if (event.type === 'response_start') {
       const { turn_id: turnId, thread_id: threadId } = event.payload
       this.#replay ??= new OutputReplay({ turnId, threadId }, (output, time) =>
         this.#emit(output, time),
       )
     }
-    if (isForProcessor(event)) this.#replay?.take(event, at)
+    if (isForProcessor(event)) {
+      this.#replay?.take(event, at)
+      // Timers before it may have shown what it cancels.
+      if (!isOver) this.#receivedText.take(event, this.#shownText.has)
+    }
+    this.received.push(this.#receivedText.total)
   }
 
   /** The number of events that had arrived at a time. */
@@ -83,6 +93,11 @@ export class Recording {
   /** The number of snapshots emitted after this many events. */
   emissionsAt(events: number): number {
     return upperBound(this.emissions, events, (emission) => emission.events)
+  }
+
+  /** The characters of answers and thinking that were shown after this many events. */
+  shownAt(events: number): number {
+    return this.shown[this.emissionsAt(events) - 1] ?? 0
   }
 
   /** What the provider sent last, after this many events. */
@@ -105,6 +120,8 @@ export class Recording {
 
   #emit(output: StreamOutput, at: number): void {
     this.emissions.push({ events: this.events.length, at, output })
+    this.#shownText.take(output)
+    this.shown.push(this.#shownText.total)
     if (this.emissions.length % CHECKPOINT_EVERY !== 0) return
     const before = this.#checkpoints.at(-1) ?? EMPTY_VIEW
     const added = this.emissions.slice(-CHECKPOINT_EVERY)
@@ -127,8 +144,4 @@ export function upperBound<T>(
     else high = middle
   }
   return low
-}
-
-function textLengthOf(event: StreamEvent): number {
-  return event.type === 'item_delta' ? event.payload.delta_content.length : 0
 }

@@ -1,6 +1,7 @@
 import { type ComponentChildren, Fragment, h } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { CopyButton } from '../copy-button.tsx'
+import { useStableSelection } from '../stable-selection.ts'
 
 type Highlighted = ReturnType<typeof import('./highlight.ts').highlight>
 
@@ -24,6 +25,8 @@ export function CodeBlock(props: { code: string; language?: string; isClosed: bo
     }
   }, [code, language, isClosed])
 
+  const element = useRef<HTMLElement>(null)
+  useStableSelection(element)
   const nodes = highlighted?.code === code ? highlighted.nodes : undefined
   return (
     <figure class="code">
@@ -31,8 +34,8 @@ export function CodeBlock(props: { code: string; language?: string; isClosed: bo
         <span>{language || 'text'}</span>
         <CopyButton text={code} />
       </figcaption>
-      <pre tabIndex={0}>
-        <code>{nodes === undefined ? code : toElements(nodes)}</code>
+      <pre tabIndex={0} dir="ltr">
+        <code ref={element}>{nodes === undefined ? code : toElements(nodes)}</code>
       </pre>
     </figure>
   )

@@ -1,4 +1,5 @@
-import { Lexer, type Token } from 'marked'
+import type { Token } from 'marked'
+import { lexBlocks } from './lexer.ts'
 
 /** A markdown text in blocks. Blocks that cannot change any more keep their identity while the text grows. */
 export interface MarkdownDocument {
@@ -20,15 +21,15 @@ export function parseMarkdown(
   { previous, isFinal }: { previous?: MarkdownDocument | undefined; isFinal: boolean },
 ): MarkdownDocument {
   if (isFinal) {
-    const blocks = lex(text)
+    const blocks = lexBlocks(text)
     return { text, blocks, finished: blocks.length }
   }
-  const continues = previous !== undefined && text.startsWith(previous.text)
-  const kept =
-    continues && !SPANS_BLOCKS.test(text) ? previous.blocks.slice(0, previous.finished) : []
+  const spansBlocks = SPANS_BLOCKS.test(text)
+  const continues = previous !== undefined && !spansBlocks && text.startsWith(previous.text)
+  const kept = continues ? previous.blocks.slice(0, previous.finished) : []
   const start = kept.reduce((sum, { raw }) => sum + raw.length, 0)
-  const blocks = [...kept, ...lex(closeOpenMarks(text.slice(start)))]
-  return { text, blocks, finished: SPANS_BLOCKS.test(text) ? 0 : countFinished(blocks) }
+  const blocks = [...kept, ...lexBlocks(closeOpenMarks(text.slice(start)))]
+  return { text, blocks, finished: spansBlocks ? 0 : countFinished(blocks) }
 }
 
 /** A block is finished when a blank line ends it and at least two more follow: a list may continue after one. */
@@ -39,10 +40,6 @@ function countFinished(blocks: readonly Token[]): number {
     else if (following >= 2) return index + 1
   }
   return 0
-}
-
-function lex(text: string): Token[] {
-  return new Lexer({ gfm: true }).lex(text)
 }
 
 /** Closes emphasis, code and links that the last paragraph leaves open, so that shown text does not jump. */
@@ -62,7 +59,7 @@ function closeOpenMarks(text: string): string {
 
 /** `[text](https://exa` shows its text only. */
 function closeLink(text: string): string {
-  return text.replace(/!?\[([^\][\n]*)(?:\]\([^()\n]*)?$/, '$1')
+  return text.replace(/(?<!\\)!?\[([^\][\n]*)(?:\]\([^()\n]*)?$/, '$1')
 }
 
 function isInFence(text: string): boolean {
