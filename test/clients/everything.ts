@@ -71,5 +71,7 @@ export async function everythingOverHttp() {
     })
   }
   onTestFinished(stop)
-  return { url: `http://127.0.0.1:${port}/mcp`, start, stop }
+  /** It keeps its connections, and says nothing more. */
+  const freeze = () => child?.kill('SIGSTOP')
+  return { url: `http://127.0.0.1:${port}/mcp`, start, stop, freeze }
 }

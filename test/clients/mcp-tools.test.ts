@@ -125,9 +125,51 @@ test('a remote server may start later, and come back', { tags: ['slow'] }, async
   await until(() => tools.isConnected)
   expect(await call('echo', { message: 'hi' })).toBe('Echo: hi')
   await stop()
-  await expect(call('echo', { message: 'hi' })).rejects.toThrow('the MCP server failed')
   await until(() => !tools.isConnected)
+  await expect(call('echo', { message: 'hi' })).rejects.toThrow('the MCP server is not connected')
   await start()
   await until(() => tools.isConnected)
   expect(await call('echo', { message: 'again' })).toBe('Echo: again')
+})
+
+describe('a remote server that is killed in the middle of a call', { tags: ['slow'] }, () => {
+  test('fails the call at once, and is called again when it is back', async () => {
+    const { url, start, stop } = await everythingOverHttp()
+    await start()
+    const { tools, call, logs } = await connect({ server: { url } })
+    const running = call('trigger-long-running-operation', { duration: 50, steps: 5 })
+    running.catch(() => {})
+    // The server has begun when it answers a later call.
+    await call('echo', { message: 'hi' })
+    const killed = Date.now()
+    await stop()
+    // The second if the response to the call had not begun.
+    const reason = /^the MCP server failed: (.*connection closed|fetch failed)$/i
+    await expect(running).rejects.toThrow(reason)
+    expect(Date.now() - killed).toBeLessThan(5000)
+    await until(() => !tools.isConnected)
+    await start()
+    await until(() => tools.isConnected)
+    expect(await call('echo', { message: 'again' })).toBe('Echo: again')
+    expect(logs[1]).toMatch(/; next attempt in 500 ms$/)
+  })
+
+  test('fails the call at its time limit when it is silent instead', async () => {
+    const { url, start, freeze } = await everythingOverHttp()
+    await start()
+    const { call } = await connect({ server: { url } })
+    const limit = new AbortController()
+    const running = call('trigger-long-running-operation', { duration: 50, steps: 5 }, limit.signal)
+    let isOver = false
+    const over = running.catch((error: unknown) => {
+      isOver = true
+      return error
+    })
+    await call('echo', { message: 'hi' })
+    freeze()
+    await new Promise(setImmediate)
+    expect(isOver).toBe(false)
+    limit.abort(new Error('timed out'))
+    expect(String(await over)).toContain('the MCP server failed')
+  })
 })

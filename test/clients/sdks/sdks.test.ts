@@ -6,7 +6,9 @@ import { describe, expect, test, vi } from 'vitest'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { isInputItem } from '../../../src/protocol/item-marks.ts'
 import type { ReducedResponse } from '../../../src/protocol/response.ts'
+import { type Answer, sse } from '../../adapters/vendor-server.ts'
 import { fixtures, stage, type VendorName } from '../../server/openai/stage.ts'
+import { SIGNING_VENDORS } from '../../server/signing-vendors.ts'
 import { startServer } from '../../server/support.ts'
 import { type RunScenario, startSdk } from './process.ts'
 
@@ -166,6 +168,64 @@ describe.each(LOOPS)('a tool loop of $name', ({ run, options }) => {
     expect(upstream.bodies).toHaveLength(2)
     expect(JSON.stringify(asked())).toContain('It is sunny.')
   })
+})
+
+/** How often a text occurs in what a vendor was asked. */
+function countOf(asked: unknown, text: string): number {
+  return JSON.stringify(asked).split(text).length - 1
+}
+
+describe.each([true, false])('a message thread of anthropic, with stream: %j', (stream) => {
+  test.each(VENDORS)('sends %s the complete history in every round of tools', async (vendor) => {
+    const call = CALL[vendor]
+    const answers = fixtures(vendor, call, call, call, 'text')
+    const { server, asked, vendor: upstream } = await stage(vendor, answers)
+    const { result, error } = await anthropic('runner', { url: server.url, stream })
+    expect(error).toBeUndefined()
+    expect(result.text).toBe((await lastAnswer(server.log)).text)
+    expect(upstream.bodies).toHaveLength(4)
+    const results = [0, 1, 2, 3].map((index) => countOf(asked(index), 'It is sunny.'))
+    expect(results).toEqual([0, 1, 2, 3])
+  })
+
+  test.each([{}, { unsupportedRequestBehavior: 'continue_unthreaded' }])(
+    'sends every prompt in every turn: %j',
+    async (more) => {
+      const vendor = 'anthropic-messages'
+      const { server, asked, vendor: upstream } = await stage(vendor, fixtures(vendor, 'text'))
+      const prompts = ['One', 'Two', 'Three']
+      const options = { url: server.url, stream, prompts, more }
+      const { result, error } = await anthropic('thread', options)
+      expect(error).toBeUndefined()
+      expect(result.text).toBe((await lastAnswer(server.log)).text)
+      expect(upstream.bodies).toHaveLength(3)
+      expect(prompts.map((prompt) => countOf(asked(), `"${prompt}"`))).toEqual([1, 1, 1])
+      expect(asked().messages).toHaveLength(5)
+      expect(asked().tools).toHaveLength(1)
+    },
+  )
+})
+
+test('LangChain sends reasoning back by its id, and OpenAI gets the encrypted content', async () => {
+  const said = { thought: 'Hm.', text: 'Hi.', blob: 'the blob' }
+  const call = {
+    id: 'fc_1',
+    call_id: 'call_1',
+    name: 'get_weather',
+    arguments: '{"city":"Berlin"}',
+  }
+  const item = { type: 'function_call', ...call }
+  const frames: unknown[] = SIGNING_VENDORS.openai.frames(said)
+  frames.splice(-1, 0, { type: 'response.output_item.done', output_index: 2, item })
+  const answers: Answer = (response, request, count) => {
+    const first = sse(...frames.map((frame) => JSON.stringify(frame)))
+    const answer = count === 1 ? first : fixtures('openai-responses', 'text')
+    return answer(response, request, count)
+  }
+  const { server, asked } = await stage('openai-responses', answers)
+  const { error } = await langchain('loop', { url: server.url })
+  expect(error).toBeUndefined()
+  expect(countOf(asked(), 'the blob')).toBe(1)
 })
 
 describe.each(VENDORS)('Responses of %s, with the official client', (vendor) => {

@@ -41,7 +41,15 @@ export function openPage(): Page {
       ...{ configurable: true, writable: true },
     })
   }
-  onTestFinished(() => window.happyDOM.close())
+  onTestFinished(async () => {
+    await window.happyDOM.close()
+    // A closed page is hidden and draws nothing, and the clients of later tests would wait for it.
+    Object.defineProperty(window.document, 'hidden', { value: false, configurable: true })
+    Object.defineProperty(globalThis, 'requestAnimationFrame', {
+      value: setImmediate,
+      ...{ configurable: true, writable: true },
+    })
+  })
   const { document } = window
   const find = (selector: string) => {
     const found = document.querySelector<HTMLElement>(selector)

@@ -36,6 +36,31 @@ export async function loop({ url }) {
   return { ...summary(message), calls }
 }
 
+/** Runs the tools in a message thread, which sends only what is new. */
+export async function runner({ url, stream }) {
+  const tool = {
+    ...named,
+    type: 'custom',
+    input_schema,
+    run: () => RESULT,
+    parse: (input) => input,
+  }
+  const ask = { ...ASK, tools: [tool], stream }
+  return summary(await clientOf(url).beta.messages.toolRunner(ask).runUntilDone())
+}
+
+/** Sends prompts one after another in a message thread. */
+export async function thread({ url, stream, prompts, more }) {
+  const { messages: _messages, ...ask } = ASK
+  const talk = clientOf(url).beta.messages.thread({ ...ask, ...more })
+  let last
+  for (const content of prompts) {
+    const message = { role: 'user', content }
+    last = await (stream ? talk.stream(message).finalMessage() : talk.send(message))
+  }
+  return summary(last)
+}
+
 function summary({ content, stop_reason: finish }) {
   const textsOf = (name) => content.filter(({ type }) => type === name).map((block) => block[name])
   const uses = content.filter(({ type }) => type === 'tool_use')
