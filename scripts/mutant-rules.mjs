@@ -218,14 +218,14 @@ export const MUTANTS = [
   {
     rule: 'a chat stream ends with [DONE]',
     file: 'src/dialects/chat-completions/encode.ts',
-    from: 'if (this.done) frames.push(DONE)',
+    from: 'if (this.done) data.push(DONE)',
     to: '',
     tests: 'test/dialects',
   },
   {
     rule: 'nothing follows the end of a chat stream',
     file: 'src/dialects/chat-completions/encode.ts',
-    from: 'if (this.done) return []',
+    from: "if (this.done) return ''",
     to: '',
     tests: 'test/dialects',
   },
@@ -365,8 +365,8 @@ export const MUTANTS = [
   {
     rule: 'the client waits as long as the server asks',
     file: 'src/client/connection.ts',
-    from: 'moment.now >= at.since ? connect(at, moment) : at',
-    to: 'connect(at, moment)',
+    from: 'moment.now >= at.since ? connect({',
+    to: 'true ? connect({',
     tests: 'test/client/connection.test.ts',
   },
   {

@@ -11,18 +11,18 @@ import { describeTurnLog, fakeClock } from 'turnstream/testing'
 ${schemas.map((name, index) => `import schema${index} from 'turnstream/schema/${name}.json' with { type: 'json' }`).join('\n')}
 import packageJson from 'turnstream/package.json' with { type: 'json' }
 
-const clock = fakeClock()
 const schemas = [${schemas.map((_, index) => `schema${index}`).join(', ')}]
 const cases = []
 describeTurnLog(
   'a log',
   async ({ retentionMs }) => {
+    const clock = fakeClock()
     const log = new MemoryLog({ retentionMs, clock })
     return { log, elapse: (ms) => clock.advance(ms), dispose: () => log.close() }
   },
   { describe: (name, body) => body(), test: (name, body) => cases.push(body) },
 )
-await Promise.all(cases.map((run) => run()))
+for (const run of cases) await run()
 process.stdout.write(JSON.stringify({
   code: new TurnstreamError('TIMEOUT', 'waited').code,
   casesOfLogs: cases.length > 100,

@@ -39,7 +39,7 @@ describe('the settings', () => {
     expect(doc).toContain(`\`${toVariable('maxBodyBytes')}\``)
     expect(doc).toContain(`\`--${toFlag('maxBodyBytes')}\``)
     for (const name of SETTING_NAMES) {
-      const words = name.split(/(?=[A-Z])/)
+      const words = name.split(/(?=[A-Z])|\./)
       expect(toFlag(name)).toBe(words.join('-').toLowerCase())
       expect(toVariable(name)).toBe(`TURNSTREAM_${words.join('_').toUpperCase()}`)
     }
