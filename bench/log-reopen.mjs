@@ -1,4 +1,4 @@
-// Q: does opening a store take longer when it has many ended turns?
+// Q: how much longer does opening a store take when it has many ended turns? Their index pages are verified.
 // Load: the embedded store with 10,000 finished turns: time until it is open and one turn was read.
 // Compared with: the same with 100 turns.
 import { append, createTurn, processedRecord, withFolder } from './log-stores.mjs'
@@ -74,5 +74,5 @@ export async function benchLogReopen() {
     })),
   )
   const ratio = nsOf(figures, String(MANY)) / nsOf(figures, String(FEW))
-  expectRatio(`reopen: ${MANY} finished turns / ${FEW}`, ratio, 2)
+  expectRatio(`reopen: ${MANY} finished turns / ${FEW}`, ratio, 12)
 }

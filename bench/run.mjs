@@ -12,6 +12,7 @@ const benches = {
   reducer: async () => (await import('./reducer.mjs')).benchReducer(),
   pipeline: async () => (await import('./pipeline.mjs')).benchPipeline(),
   client: async () => (await import('./client.mjs')).benchClient(),
+  growth: async () => (await import('./growth.mjs')).benchGrowth(),
   sse: async () => (await import('./sse.mjs')).benchSse(),
   'log-redis': async () => (await import('./log-redis.mjs')).benchLogRedis(),
   'log-join': async () => (await import('./log-join.mjs')).benchLogJoin(),
@@ -24,8 +25,10 @@ const benches = {
   'gateway-load': async () => (await import('./gateway-load.mjs')).benchGatewayLoad(),
   'gateway-vendor': async () => (await import('./gateway-load.mjs')).benchGatewayVendor(),
   'gateway-growth': async () => (await import('./gateway-load.mjs')).benchGatewayGrowth(),
+  'gateway-answers': async () => (await import('./gateway-answers.mjs')).benchGatewayAnswers(),
   'gateway-idle': async () => (await import('./gateway-idle.mjs')).benchGatewayIdle(),
   'gateway-storm': async () => (await import('./gateway-storm.mjs')).benchGatewayStorm(),
+  'gateway-bodies': async () => (await import('./gateway-bodies.mjs')).benchGatewayBodies(),
   'vendor-apis': async () => (await import('./vendor-apis.mjs')).benchVendorApis(),
 }
 

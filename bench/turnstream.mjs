@@ -24,3 +24,12 @@ export const { VendorReader } = await import(new URL('adapters/vendor-input.js',
 
 /** @type {typeof import('../src/protocol/ids.ts')} */
 export const { eventIdsOf } = await import(new URL('protocol/ids.js', dist).href)
+
+/** @type {typeof import('../src/cassettes/decode.ts')} */
+export const { CassetteDecoder } = await import(new URL('cassettes/decode.js', dist).href)
+
+/** @type {typeof import('../src/cassettes/compare.ts')} */
+export const { compareCassettes } = await import(new URL('cassettes/compare.js', dist).href)
+
+/** @type {typeof import('../src/turns/arguments-checker.ts')} */
+export const { ArgumentsChecker } = await import(new URL('turns/arguments-checker.js', dist).href)
