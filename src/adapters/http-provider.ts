@@ -344,6 +344,7 @@ class Call {
     const headers = { 'content-type': 'application/json', accept, ...request.headers }
     if (isSliceOver()) await nextSlice()
     const body = JSON.stringify(request.body)
+    if (isSliceOver()) await nextSlice()
     this.#observer = this.#attempt.observe({ attempt: this.#number, method, url, headers, body })
     const response = await this.#within(
       limits.firstEventMs,

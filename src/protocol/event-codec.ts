@@ -76,12 +76,28 @@ function joinPieces(value: object): string {
   return [...jsonPieces(value)].join('')
 }
 
-function payloadText(event: StreamEvent): string {
-  return hasAttachments(event) ? joinPieces(event.payload) : JSON.stringify(event.payload)
+/** Texts of `encodeAhead`, until their lines are encoded. */
+const textsAhead = new WeakMap<object, string>()
+
+function payloadText({ payload }: StreamEvent): string {
+  const text = textsAhead.get(payload)
+  if (text !== undefined) textsAhead.delete(payload)
+  return text ?? (hasAttachments({ payload }) ? joinPieces(payload) : JSON.stringify(payload))
+}
+
+/** Encodes an event with attachments in steps, so that `EventEncoder` does not have to do it at once. */
+export function* encodeAhead({ payload }: StreamEvent): Generator<void> {
+  const pieces: string[] = []
+  for (const piece of jsonPieces(payload)) {
+    pieces.push(piece)
+    yield
+  }
+  textsAhead.set(payload, pieces.join(''))
+  yield
 }
 
 /** Attachments may have tens of megabytes. Takes events of any shape. */
-function hasAttachments({ payload }: { readonly payload?: unknown }): boolean {
+export function hasAttachments({ payload }: { readonly payload?: unknown }): boolean {
   if (!isRecord(payload) || payload['type'] !== 'item_done') return false
   const { final_item: item } = payload
   return isRecord(item) && item['attachments'] !== undefined

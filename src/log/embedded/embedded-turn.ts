@@ -1,4 +1,6 @@
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
+import { encodeAhead, hasAttachments } from '../../protocol/event-codec.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { offsetOf, resume } from '../offsets.ts'
 import { responseSize } from '../records.ts'
@@ -68,6 +70,8 @@ export class EmbeddedTurn {
   /** Writers with pending records, and writers in the current commit. */
   readonly #ready: EmbeddedWriter[] = []
   readonly #storing: EmbeddedWriter[] = []
+  /** Written events with attachments that were not encoded ahead. */
+  readonly #large: StreamEvent[] = []
   /** Deleted, as decided: nothing of it is stored any more. */
   isDiscarded = false
   /** Why its logs are being removed. The commit may be on disk before it is acknowledged. */
@@ -126,6 +130,22 @@ export class EmbeddedTurn {
   /** A writer has records to store. */
   ready(writer: EmbeddedWriter): void {
     this.#ready.push(writer)
+  }
+
+  /** An event with attachments was written. */
+  expectLarge(event: StreamEvent): void {
+    this.#large.push(event)
+  }
+
+  /** Encodes large events before the commit, which cannot yield to the event loop. */
+  async encodeLarge(): Promise<void> {
+    for (const event of this.#large.splice(0)) {
+      for (const _ of encodeAhead(event)) if (isSliceOver()) await nextSlice()
+    }
+  }
+
+  get hasLarge(): boolean {
+    return this.#large.length > 0
   }
 
   /** Adds everything decided and written to a commit, and the journal lines to its entry. */
@@ -348,6 +368,11 @@ export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<
     super(lease, log, store.clock, options)
     this.#turn = turn
     this.#store = store
+  }
+
+  override write(entry: Entries[Name]): boolean {
+    if ('payload' in entry && hasAttachments(entry)) this.#turn?.expectLarge(entry as StreamEvent)
+    return super.write(entry)
   }
 
   protected override wake(): void {

@@ -12,6 +12,8 @@ export interface Write {
   readonly table: Table | ByteTable
   readonly key: Key
   readonly value?: string | Uint8Array | undefined
+  /** Creates a large value. Yields to the event loop. */
+  readonly createValue?: () => Promise<Uint8Array>
 }
 
 /* Ids are shown for the tenant `default`; see `TenantKeys` for other tenants. */
@@ -109,12 +111,13 @@ export class Environment {
 
   /** Resolves when everything is stored, as durably as configured; rejects if nothing is. */
   async commit(writes: readonly Write[]): Promise<void> {
-    let bytes = 0
-    for (const { value } of writes) bytes += value?.length ?? 0
     try {
+      const values = await createValues(writes)
+      let bytes = 0
+      for (const value of values) bytes += value?.length ?? 0
       await this.#room.take(bytes)
       await this.#root.batch(() => {
-        for (const { table, key, value } of writes) table.write(key, value)
+        for (const [at, { table, key }] of writes.entries()) table.write(key, values[at])
       })
     } catch (error) {
       throw await storeError(error, this.file)
@@ -144,6 +147,14 @@ export class Environment {
   async close(): Promise<void> {
     await this.#root.close()
   }
+}
+
+async function createValues(writes: readonly Write[]): Promise<Write['value'][]> {
+  const values: Write['value'][] = []
+  for (const { value, createValue } of writes) {
+    values.push(createValue === undefined ? value : await createValue())
+  }
+  return values
 }
 
 export async function openRoot(

@@ -117,6 +117,8 @@ export class GroupCommit {
     let isTidy = false
     while (this.#group.size > 0 || !isTidy) {
       await this.#pause()
+      // The commit itself cannot yield to the event loop.
+      for (const turn of this.#group.turns) if (turn.hasLarge) await turn.encodeLarge()
       const isStored = await this.#commit(this.#takeGroup())
       // A journal that cannot be cleaned up now is left to the next commit.
       isTidy = !isStored || !this.journal.hasUnneeded

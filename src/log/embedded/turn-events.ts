@@ -1,4 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import { nextSlice } from '../../async/time-slice.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { decodeChunk, EventEncoder } from '../../protocol/event-codec.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
@@ -123,7 +124,10 @@ export class TurnEvents {
     const { first, lines, stored } = chunk
     if (stored === lines.length) return
     const { table } = this.#chunks
-    writes.push({ table, key: [this.#number, first], value: packLines(lines) })
+    const key = [this.#number, first]
+    // A chunk with a long line is complete: nothing changes its lines.
+    if (endsWithLongLine(lines)) writes.push({ table, key, createValue: () => wrap(lines) })
+    else writes.push({ table, key, value: compress(lines.join('\n')) })
     chunk.stored = lines.length
   }
 
@@ -311,19 +315,27 @@ export class Chunks {
   }
 }
 
-// A chunk has about 3 kB: the window and memory level for large texts would double the time.
-const DEFLATE = { level: 3, windowBits: 12, memLevel: 5 }
+/** Compresses lines to about half their size, so that more fit into an LMDB page. */
+function compress(text: string): Uint8Array {
+  // A chunk has about 3 kB: the window and memory level for large texts would double the time.
+  return deflateRawSync(text, { level: 3, windowBits: 12, memLevel: 5 })
+}
 
 /**
- * Compresses lines to about half their size, so that more fit into an LMDB page. Long lines are only wrapped: compressing
- * a megabyte holds the event loop for 10 ms, and they are mostly images.
+ * The same format without compression, which takes 10 ms per megabyte: most of a long line is images. Each step, and then
+ * storing the result, has an iteration of the event loop for itself.
  */
-function packLines(lines: readonly string[]): Uint8Array {
+async function wrap(lines: readonly string[]): Promise<Uint8Array> {
+  await nextSlice()
   const text = lines.join('\n')
-  if (!endsWithLongLine(lines)) return deflateRawSync(text, DEFLATE)
+  await nextSlice()
   const bytes = Buffer.from(text)
+  await nextSlice()
   // The output in one piece: zlib would collect and then copy many.
-  return deflateRawSync(bytes, { level: 0, chunkSize: bytes.length + (bytes.length >> 8) + 1024 })
+  const chunkSize = bytes.length + (bytes.length >> 8) + 1024
+  const wrapped = deflateRawSync(bytes, { level: 0, chunkSize })
+  await nextSlice()
+  return wrapped
 }
 
 export function unpackLines(bytes: Uint8Array): string[] {

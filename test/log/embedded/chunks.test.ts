@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
-import { delta, deltas, eventsUpTo } from '../../../src/testing/turn-log/texts.ts'
+import { delta, deltas, eventsUpTo, eventText } from '../../../src/testing/turn-log/texts.ts'
 import {
   createTurn,
   endTurn,
@@ -12,6 +12,13 @@ import {
   readEvents,
   tablesOf,
 } from './support.ts'
+
+function withImage(image: string): string {
+  const attachments = [{ type: 'image', media_type: 'image/png', data: image }]
+  const final_item = { type: 'message', id: 'item', content: '', origin: 'user', attachments }
+  const payload = { type: 'item_done', item_id: 'item', final_item }
+  return eventText('turn', 1, payload)
+}
 
 async function textsOf(log: TurnLog, turnId: string, count: number): Promise<string[]> {
   return (await readEvents(log, turnId, count)).map(({ data }) => data)
@@ -39,6 +46,30 @@ describe('the chunks of events', () => {
     expect(chunks.map(({ lines }) => lines)).toEqual(sizes)
     const again = await openLog(directory)
     expect(await textsOf(again, 'turn', count)).toEqual(texts)
+  })
+
+  test('an event with large attachments is encoded, wrapped and stored in separate steps', async () => {
+    const log = await openLog(folderOfTest())
+    const lease = await createTurn(log, 'turn')
+    const data = withImage('A'.repeat(16_000_000))
+    const stringify = vi.spyOn(JSON, 'stringify')
+    onTestFinished(() => stringify.mockRestore())
+    /** How much was encoded in each iteration of the event loop. */
+    const steps: number[] = []
+    let isOver = false
+    const count = () => {
+      const chars = stringify.mock.results.map(({ value }) => String(value).length)
+      stringify.mockClear()
+      steps.push(chars.reduce((sum, each) => sum + each, 0))
+      if (!isOver) setImmediate(count)
+    }
+    count()
+    await appendTo(log, lease, 'events', [{ seq: 1, data }])
+    isOver = true
+    expect(steps.filter((chars) => chars > 100_000).length).toBeGreaterThan(1)
+    // Joining, converting, wrapping and storing the line.
+    expect(steps.slice(steps.findLastIndex((chars) => chars > 100_000)).length).toBeGreaterThan(4)
+    expect(await textsOf(log, 'turn', 1)).toEqual([data])
   })
 
   test('a long line ends its chunk and is stored once, not in the journal', async () => {
