@@ -122,7 +122,11 @@ function createProvider({ vendor = '', pace, codex, spread = false }) {
 }
 
 /** All clients share one key here. */
-const UNLIMITED = { submitsPerMinute: Infinity, runningTurns: Infinity, openStreams: Infinity }
+const UNLIMITED = {
+  submitsPerMinute: Infinity,
+  maxRunningTurns: Infinity,
+  maxOpenStreams: Infinity,
+}
 
 /** @param {ServerSpec} spec */
 async function startGateway(spec) {
@@ -137,7 +141,7 @@ async function startGateway(spec) {
         defaultModel: 'model',
       },
     ]),
-    owner: 'bench',
+    instance: 'bench',
     limits: UNLIMITED,
     onError: (error) => console.error(error),
   })

@@ -16,11 +16,11 @@ import { createGateway, openEmbeddedLog } from './turnstream-server.mjs'
 
 const UNLIMITED = {
   submitsPerMinute: Infinity,
-  runningTurns: Infinity,
-  openStreams: Infinity,
-  concurrentReads: Infinity,
-  unsentBytes: Infinity,
-  storedThreads: Infinity,
+  maxRunningTurns: Infinity,
+  maxOpenStreams: Infinity,
+  maxConcurrentReads: Infinity,
+  maxUnsentBytes: Infinity,
+  maxThreads: Infinity,
 }
 
 /** @template T @param {number} count @param {(at: number) => T} make @returns {T[]} */

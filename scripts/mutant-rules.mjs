@@ -274,8 +274,8 @@ export const MUTANTS = [
   {
     rule: 'a key has a limit of running turns',
     file: 'src/server/limits/key-limits.ts',
-    from: 'if (use.turns >= runningTurns)',
-    to: 'if (use.turns > runningTurns)',
+    from: 'if (use.turns >= maxRunningTurns)',
+    to: 'if (use.turns > maxRunningTurns)',
     tests: 'test/server/limits/key-limits.test.ts',
   },
   {

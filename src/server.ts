@@ -56,11 +56,11 @@ export {
 export type { GatewayLimits } from './server/limits/key-limits.ts'
 export type { PortLimits } from './server/limits/port-limits.ts'
 export {
-  type Crowd,
   createRequestListener,
   type Listening,
   type ListenOptions,
   listen,
+  type RefusedConnections,
 } from './server/listen.ts'
 export type { RequestFacts, TurnListener } from './server/metrics/gateway-metrics.ts'
 export { createProviderFetch, type ProviderFetchOptions } from './server/provider-fetch.ts'
@@ -73,8 +73,8 @@ export {
   type ChosenModel,
   type ConfiguredProvider,
   type ModelAliases,
-  type ModelWish,
   Providers,
+  type RequestedModel,
 } from './turns/providers.ts'
 export {
   endOrphan,
@@ -95,9 +95,9 @@ export type {
 export type {
   HistoryItem,
   Submission,
+  SubmissionSettings,
   Submitted,
   TurnInput,
-  TurnSettings,
 } from './turns/turn-request.ts'
 export {
   type SubmitOptions,

@@ -69,11 +69,11 @@ const models = recordings.RECORDING_NAMES
 const gateway = server.createGateway({
   log,
   providers: new server.Providers([{ provider, models, defaultModel: 'answer' }]),
-  owner: name,
+  instance: name,
   leaseMs: LEASE_MS,
   clock,
   keys: new server.KeyRing(keys),
-  limits: { submitsPerMinute: Infinity, runningTurns: Infinity },
+  limits: { submitsPerMinute: Infinity, maxRunningTurns: Infinity },
   heartbeatMs: 2000,
   shutdownGraceMs: 5000,
   onError,

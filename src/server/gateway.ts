@@ -12,7 +12,7 @@ import { type GatewayApp, type GatewayContext, type GatewayEnv, TenantSpaces } f
 import { refuse, refuseUnmatched } from './error-response.ts'
 import { requestInvalid } from './errors.ts'
 import { baseHeaders } from './json-response.ts'
-import { type GatewayLimits, KeyLimits, resolveLimits } from './limits/key-limits.ts'
+import { type GatewayLimits, KeyLimits } from './limits/key-limits.ts'
 import {
   GatewayMetrics,
   observeRequests,
@@ -38,11 +38,11 @@ import { OpenStreams } from './streams/open-streams.ts'
 import { AllowedOrigins, checkHost, checkOrigin } from './web/origins.ts'
 
 export interface GatewayOptions
-  extends Omit<TurnRunnerOptions, 'onError' | 'observer' | 'owner' | 'providers'> {
+  extends Omit<TurnRunnerOptions, 'onError' | 'observer' | 'instance' | 'providers'> {
   /** The providers, the default one first. */
   readonly providers: Providers | readonly ConfiguredProvider[]
   /** Name of this process in turn records, for operators. `<host name>:<process id>` by default. */
-  readonly owner?: string
+  readonly instance?: string
   /** Heartbeat interval of silent streams. 15 s by default. */
   readonly heartbeatMs?: number
   /** Maximum request body size. 4 MB by default. */
@@ -113,10 +113,10 @@ const UNSTORED_MS = 10 * 60 * 1000
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { log, keys, tools = [], shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
-  const { owner = `${hostname()}:${process.pid}`, providers: given } = options
+  const { instance = `${hostname()}:${process.pid}`, providers: given } = options
   const { clock = systemClock, heartbeatMs = HEARTBEAT_MS, onTurn, onUnknownEvent } = options
   const providers = given instanceof Providers ? given : new Providers(given)
-  const limits = resolveLimits(options.limits)
+  const limits = new KeyLimits(options.limits, clock)
   const closing = new AbortController()
   let closed: Promise<void> | undefined
   const readiness = new Readiness({
@@ -145,9 +145,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   const access: Access = {
     keys,
     tokens: new StreamTokens({ clock, secret: options.streamTokenSecret }),
-    spaces: new TenantSpaces(log, clock, limits.storedThreads),
+    spaces: new TenantSpaces(log, clock, limits.maxThreads),
   }
-  const turns = new TurnRunner({ ...options, owner, providers, observer: metrics, onError })
+  const turns = new TurnRunner({ ...options, instance, providers, observer: metrics, onError })
   const context: GatewayContext = {
     turns,
     providers,
@@ -156,7 +156,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     readiness,
     closing: closing.signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: closing.signal }),
-    limits: new KeyLimits(limits, clock),
+    limits,
     reattachment: new Reattachment({ keepMs: options.reattachMs, clock, metrics, onError }),
     emission: resolveProcessor(options.processor).emission,
     openResponses: options.openResponses ?? false,

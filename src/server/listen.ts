@@ -19,6 +19,7 @@ import { trackAdapter } from './client-close.ts'
 import { toErrorResponse } from './error-response.ts'
 import type { Gateway } from './gateway.ts'
 import { SECURITY_HEADERS } from './json-response.ts'
+import { resolveLimits } from './limits/key-limits.ts'
 import {
   checkHead,
   connectionsFor,
@@ -28,9 +29,9 @@ import {
   nodeWriteTimeout,
   type Overflow,
   openFilesLimit,
+  PORT_LIMITS,
   type PortLimits,
   refusalsFor,
-  resolvePortLimits,
 } from './limits/port-limits.ts'
 
 export interface ListenOptions extends Partial<PortLimits> {
@@ -40,11 +41,11 @@ export interface ListenOptions extends Partial<PortLimits> {
   readonly port?: number
   readonly clock?: Clock
   /** Called at most once a minute while connections are refused at the limit. */
-  readonly onCrowded?: (crowd: Crowd) => void
+  readonly onConnectionsRefused?: (report: RefusedConnections) => void
 }
 
 /** Connections refused since the last report, and the limit. */
-export interface Crowd {
+export interface RefusedConnections {
   readonly refused: number
   readonly maxConnections: number
 }
@@ -60,7 +61,7 @@ export interface Listening {
 const HOST = '127.0.0.1'
 const PORT = 4010
 
-const CROWD_REPORT_MS = 60_000
+const REFUSAL_REPORT_MS = 60_000
 
 // Delay before the first TCP keep-alive probe.
 const KEEP_ALIVE_PROBE_MS = 30_000
@@ -73,7 +74,7 @@ const LAST_WRITES_MS = 2000
 /** Opens the port after ending the turns of earlier processes. */
 export async function listen(gateway: Gateway, options: ListenOptions = {}): Promise<Listening> {
   const { host = HOST, port = PORT, clock = systemClock } = options
-  const limits = resolvePortLimits(options)
+  const limits = resolveLimits(PORT_LIMITS, options)
   await gateway.start()
   const server = createServer({
     ...nodeOptions(limits),
@@ -86,8 +87,8 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   server.maxHeadersCount = nodeMaxHeaders(limits)
   const openFiles = openFilesLimit()
   const max = connectionsFor(limits.maxConnections, openFiles)
-  const report = crowdReporter(max, clock, options.onCrowded)
-  const onCrowded = () => {
+  const report = refusalReporter(max, clock, options.onConnectionsRefused)
+  const countRefusal = () => {
     gateway.refused('CONNECTIONS_LIMITED')
     report()
   }
@@ -97,13 +98,13 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
     writeTimeoutMs: nodeWriteTimeout(limits),
     maxBodyBytes: gateway.maxBodyBytes,
     clock,
-    onCrowded: (socket) => {
-      onCrowded()
+    onExcess: (socket) => {
+      countRefusal()
       refuseConnection(socket, clock)
     },
   })
   // Node closes connections above `server.maxConnections` without a response.
-  server.on('drop', onCrowded)
+  server.on('drop', countRefusal)
   server.on('clientError', (error, socket) => {
     const code = refuseMalformed(error, socket, { clock, limits })
     if (code !== undefined) gateway.refused(code)
@@ -137,13 +138,17 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
 }
 
 /** Counts refused connections and reports them at most once a minute. */
-function crowdReporter(maxConnections: number, clock: Clock, report: ListenOptions['onCrowded']) {
+function refusalReporter(
+  maxConnections: number,
+  clock: Clock,
+  report: ListenOptions['onConnectionsRefused'],
+) {
   let refused = 0
   let reportedAt = -Infinity
   return (): void => {
     refused += 1
     const now = monotonicNow(clock)
-    if (now - reportedAt < CROWD_REPORT_MS) return
+    if (now - reportedAt < REFUSAL_REPORT_MS) return
     reportedAt = now
     report?.({ refused, maxConnections })
     refused = 0
@@ -257,7 +262,7 @@ interface ConnectionsOptions {
   readonly maxBodyBytes: number
   readonly clock: Clock
   /** Called for each connection above `max`, which is then not tracked. */
-  readonly onCrowded: (socket: Socket) => void
+  readonly onExcess: (socket: Socket) => void
 }
 
 // A reset may hide the response from a client that is still sending its body. So the rest of a refused body is read and
@@ -291,8 +296,8 @@ class Connections {
   }
 
   readonly #add = (socket: Socket): void => {
-    const { max, onCrowded } = this.#options
-    if (this.#open >= max) return onCrowded(socket)
+    const { max, onExcess } = this.#options
+    if (this.#open >= max) return onExcess(socket)
     this.#open += 1
     this.#idle.add(socket)
     socket.on('close', this.#remove)

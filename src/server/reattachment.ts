@@ -208,7 +208,7 @@ function isJoinable({ status, expired, cancelReason }: TurnRecord): boolean {
 }
 
 /** The client of one request, which leaves if it disconnects before the end of the answer. */
-export class AnswerReader {
+export class RequestClient {
   /** Whether all of the answer was written. An answer that is not streamed is written at once. */
   isServed = (): boolean => true
   readonly #onLeave: () => void

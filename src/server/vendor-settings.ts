@@ -1,7 +1,7 @@
 import { EFFORTS, type Effort } from '../adapters/model-traits.ts'
 import type { SettingName, ThinkingParameters } from '../adapters/provider.ts'
 import { isRecord, parseJsonObject } from '../protocol/json.ts'
-import type { TurnSettings } from '../turns/turn-request.ts'
+import type { SubmissionSettings } from '../turns/turn-request.ts'
 import type { IgnoredNames } from './ignored-names.ts'
 import { MAX_TOKENS } from './routes/submit.ts'
 
@@ -14,7 +14,7 @@ import { MAX_TOKENS } from './routes/submit.ts'
 export type SettingSources = Partial<Record<SettingName, readonly string[]>>
 
 type Name = Exclude<SettingName, 'strict' | 'name' | 'compaction' | 'longCallIds'>
-type Value = TurnSettings[Name] | Default | undefined
+type Value = SubmissionSettings[Name] | Default | undefined
 
 /** The value requests the default behaviour. */
 const DEFAULT = Symbol('default')
@@ -101,7 +101,7 @@ export function readSettings(
   body: Readonly<Record<string, unknown>>,
   spellings: readonly Spelling[],
   ignored: IgnoredNames,
-): { settings: TurnSettings; sources: SettingSources } {
+): { settings: SubmissionSettings; sources: SettingSources } {
   const settings: Record<string, unknown> = {}
   const sources: Partial<Record<Name, string[]>> = {}
   for (const { path, setting, read } of spellings) {
@@ -173,7 +173,7 @@ function isBias([token, bias]: [string, unknown]): boolean {
   return /^\d{1,10}$/.test(token) && number(-100, 100)(bias) !== undefined
 }
 
-function toVerbosity(value: unknown): TurnSettings['verbosity'] {
+function toVerbosity(value: unknown): SubmissionSettings['verbosity'] {
   return value === 'low' || value === 'medium' || value === 'high' ? value : undefined
 }
 
@@ -188,7 +188,7 @@ export function toEffort(value: unknown): Effort | undefined {
   return EFFORTS.find((effort) => effort === value)
 }
 
-export function toSummary(value: unknown): TurnSettings['reasoningSummary'] {
+export function toSummary(value: unknown): SubmissionSettings['reasoningSummary'] {
   return value === 'auto' || value === 'concise' || value === 'detailed' ? value : undefined
 }
 
@@ -239,7 +239,7 @@ export interface FormatFault {
   readonly fault: string
 }
 
-type Format = NonNullable<TurnSettings['responseFormat']>
+type Format = NonNullable<SubmissionSettings['responseFormat']>
 
 const FORMAT: ReadonlySet<string> = new Set(['type', 'json_schema', 'name', 'schema', 'strict'])
 

@@ -23,7 +23,7 @@ export interface ChosenModel {
   readonly model: string
 }
 
-export interface ModelWish {
+export interface RequestedModel {
   /** `<providerId>/<modelId>`, or a model name. */
   readonly model?: string
   readonly providerId?: string
@@ -101,7 +101,7 @@ export class Providers {
    * model; an alias; a provider with `any`, unless the part before the slash means another provider. Otherwise
    * MODEL_UNKNOWN.
    */
-  choose({ model, providerId }: ModelWish): ChosenModel {
+  choose({ model, providerId }: RequestedModel): ChosenModel {
     if (providerId !== undefined) return this.#byProviderId(providerId, model)
     if (model === undefined || model === '') return toChosen(this.#default)
     const chosen = this.#byName(model) ?? this.#aliases.get(model)

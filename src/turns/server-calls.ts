@@ -26,12 +26,12 @@ export class ServerCalls {
   readonly #slots: CallSlots
 
   constructor(options: ServerCallsOptions) {
-    const { maxApprovalMs, maxParallelTools } = options.caps
+    const { maxApprovalTimeMs, maxParallelTools } = options.caps
     this.#options = options
     this.approvals = new TurnApprovals({
       ...options,
       tenant: options.facts.tenant,
-      limitMs: maxApprovalMs,
+      limitMs: maxApprovalTimeMs,
     })
     this.#slots = new CallSlots(maxParallelTools)
   }

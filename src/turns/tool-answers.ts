@@ -67,8 +67,8 @@ export async function findAnswers(request: AnswersRequest): Promise<ToolAnswers 
   if (!isLenient) search.refuseUnanswered(new Set(history?.filter(isCall).map(callIdOf)))
   const { answers, repeated } = search
   const chars = charsOfAnswers(answers)
-  if (chars > caps.maxTextChars) {
-    const detail = `the answered calls have ${chars} characters; the limit is ${caps.maxTextChars}`
+  if (chars > caps.maxTurnChars) {
+    const detail = `the answered calls have ${chars} characters; the limit is ${caps.maxTurnChars}`
     throw new TurnstreamError('INPUT_TOO_LARGE', detail)
   }
   // A provider that is not sent the thread needs every output of the request.

@@ -9,7 +9,7 @@ import type { OutputItem } from '../protocol/output-item.ts'
 import { redactShapes } from '../protocol/redaction.ts'
 import { argumentsChecker, type CheckOptions } from './arguments-checker.ts'
 import type { FunctionCall, ToolAnswer } from './transcript.ts'
-import type { TurnSettings } from './turn-request.ts'
+import type { SubmissionSettings } from './turn-request.ts'
 
 export interface ToolCallContext {
   readonly turnId: string
@@ -82,7 +82,7 @@ export class ToolRegistry {
   }
 
   /** Returns the tools of a turn: some are only for one provider, unless its client brings its own. */
-  forTurn({ tools = [] }: TurnSettings, providerId: string): ToolRegistry {
+  forTurn({ tools = [] }: SubmissionSettings, providerId: string): ToolRegistry {
     const own = new Set(tools.map(({ name }) => name))
     const isLeftOut = ({ name, onlyFor }: Tool) =>
       onlyFor !== undefined && (onlyFor !== providerId || own.has(name))
@@ -95,7 +95,7 @@ export class ToolRegistry {
   }
 
   /** Throws REQUEST_INVALID for a client tool with the name of a server tool: a call must have one owner. */
-  check({ tools = [] }: TurnSettings): void {
+  check({ tools = [] }: SubmissionSettings): void {
     const taken = tools.find(({ name }) => this.#byName.has(name))
     if (taken === undefined) return
     const detail = `tools: ${taken.name} is a tool of this server`
@@ -106,7 +106,10 @@ export class ToolRegistry {
    * Returns the settings of a round. A forced tool choice applies to the first round only, or the model would call
    * tools forever.
    */
-  settingsOf(settings: TurnSettings, round: number): Omit<ProviderRequest, 'model' | 'input'> {
+  settingsOf(
+    settings: SubmissionSettings,
+    round: number,
+  ): Omit<ProviderRequest, 'model' | 'input'> {
     const { tools = [], toolChoice, ...rest } = settings
     const all = [...this.#definitions, ...tools]
     const isForced = toolChoice === 'required' || typeof toolChoice === 'object'

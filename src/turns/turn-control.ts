@@ -22,7 +22,7 @@ export interface TurnControlOptions {
   readonly leaseMs: number
   /** When the lease was requested, in monotonic time. */
   readonly since: number
-  readonly maxDurationMs: number
+  readonly maxTurnTimeMs: number
   readonly clock: Clock
   /** Returns how long the store has left a write unanswered. */
   readonly stalledMs: () => number
@@ -68,12 +68,12 @@ export class TurnControl {
   readonly #cancelLimit: () => void
 
   constructor(options: TurnControlOptions) {
-    const { clock, maxDurationMs, since } = options
+    const { clock, maxTurnTimeMs, since } = options
     this.#options = options
     this.#heldSince = since
     this.#cancelTimer = this.#setTimer(RENEWALS_PER_LEASE)
-    this.#cancelLimit = clock.after(maxDurationMs, () => {
-      this.stop(failed('TURN_TIME_LIMIT', `the limit is ${maxDurationMs} ms`))
+    this.#cancelLimit = clock.after(maxTurnTimeMs, () => {
+      this.stop(failed('TURN_TIME_LIMIT', `the limit is ${maxTurnTimeMs} ms`))
     })
     void this.#followCancel()
   }

@@ -66,9 +66,9 @@ export class TurnItems {
 
   /** Adds an item without a provider id. */
   add(): TurnItem | undefined {
-    const { maxItems } = this.#caps
-    if (this.#whole.length >= maxItems) {
-      this.#exceed('TURN_ITEM_LIMIT', `the limit is ${maxItems} items`)
+    const { maxTurnItems } = this.#caps
+    if (this.#whole.length >= maxTurnItems) {
+      this.#exceed('TURN_ITEM_LIMIT', `the limit is ${maxTurnItems} items`)
       return undefined
     }
     const place = this.#whole.push(undefined) - 1
@@ -94,9 +94,9 @@ export class TurnItems {
   /** Counts what is stored besides text. Returns false when it exceeds the cap. */
   spend(chars: number): boolean {
     this.#chars += chars
-    const { maxTextChars } = this.#caps
-    if (this.#chars <= maxTextChars) return true
-    this.#exceed('TURN_TEXT_LIMIT', `the limit is ${maxTextChars} characters`)
+    const { maxTurnChars } = this.#caps
+    if (this.#chars <= maxTurnChars) return true
+    this.#exceed('TURN_TEXT_LIMIT', `the limit is ${maxTurnChars} characters`)
     return false
   }
 
@@ -140,41 +140,43 @@ function textOf(item: OutputItem): string {
 /** Limits of a turn. */
 export interface TurnCaps {
   /** Default 10 million. */
-  readonly maxTextChars: number
+  readonly maxTurnChars: number
   /** Default 2,000. */
-  readonly maxItems: number
+  readonly maxTurnItems: number
   /** Default 30 minutes. */
-  readonly maxDurationMs: number
+  readonly maxTurnTimeMs: number
   /** Maximum rounds of calls to server tools. Default 32. */
-  readonly maxRounds: number
+  readonly maxTurnRounds: number
   /** Maximum server tools that run at a time. Default 8. */
   readonly maxParallelTools: number
   /** How long a call waits for approval. Default 10 minutes. */
-  readonly maxApprovalMs: number
+  readonly maxApprovalTimeMs: number
   /** Maximum bytes of thread and input that a provider is sent, as JSON. Default 32 MiB. */
   readonly maxHistoryBytes: number
   /** The same in estimated tokens. Default 2 million. */
   readonly maxHistoryTokens: number
 }
 
-const DEFAULT_CAPS: TurnCaps = {
-  maxTextChars: 10_000_000,
-  maxItems: 2000,
-  maxDurationMs: 30 * 60 * 1000,
-  maxRounds: 32,
+const DEFAULT_CAPS = {
+  maxTurnChars: 10_000_000,
+  maxTurnItems: 2000,
+  maxTurnTimeMs: 30 * 60 * 1000,
+  maxTurnRounds: 32,
   maxParallelTools: 8,
-  maxApprovalMs: 10 * 60 * 1000,
+  maxApprovalTimeMs: 10 * 60 * 1000,
   maxHistoryBytes: 32 * 1024 * 1024,
   maxHistoryTokens: 2_000_000,
-}
+} satisfies TurnCaps
 
-/** Applies the defaults. OPTION_INVALID for a cap under which no turn could run. */
+/** Applies the defaults. OPTION_INVALID for a cap under which no turn could run. Other fields are ignored. */
 export function resolveCaps(given: Partial<TurnCaps> = {}): TurnCaps {
-  const caps = { ...DEFAULT_CAPS, ...given }
-  for (const [name, value] of Object.entries(caps)) {
+  const caps = { ...DEFAULT_CAPS }
+  for (const name of Object.keys(caps) as (keyof TurnCaps)[]) {
+    const value = given[name] ?? DEFAULT_CAPS[name]
     if (!(value >= 1)) {
       throw new TurnstreamError('OPTION_INVALID', `${name} must be at least 1, not ${value}`)
     }
+    caps[name] = value
   }
   return caps
 }

@@ -55,7 +55,7 @@ export type HistoryItem =
     }
 
 /** What a client may choose of a provider request, apart from input and model. */
-export type TurnSettings = Omit<ProviderRequest, 'model' | 'input'>
+export type SubmissionSettings = Omit<ProviderRequest, 'model' | 'input'>
 
 export interface Submission {
   /** Ids chosen by the caller; missing ones are generated. */
@@ -71,7 +71,7 @@ export interface Submission {
   /** Precedes the input in place of the stored thread, even if empty. None of its calls is run. */
   readonly history?: readonly HistoryItem[]
   readonly input: readonly TurnInput[]
-  readonly settings?: TurnSettings
+  readonly settings?: SubmissionSettings
   /** Whether the model is offered the tools of the server. True by default. */
   readonly serverTools?: boolean
   readonly traceContext?: TraceContext

@@ -37,7 +37,7 @@ export interface TurnRunnerOptions {
   /** When snapshots are emitted, how writes are retried, and how long arguments may be. */
   readonly processor?: Partial<ProcessorSettings>
   /** Name of this process, for operators. Stored with every turn. */
-  readonly owner: string
+  readonly instance: string
   /** How long a turn stays ours without a renewal. Default 10 s. */
   readonly leaseMs?: number
   readonly clock?: Clock
@@ -129,7 +129,7 @@ export class TurnRunner {
   })
 
   constructor(options: TurnRunnerOptions) {
-    const { log, owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
+    const { log, instance: owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
     const report = quietly(onError)
     const observer = guardObserver(options.observer, (error) => report(error, {}))
     this.#options = options
@@ -327,18 +327,17 @@ export class TurnRunner {
 
   #create({ log, ids, fingerprint, submission }: SubmitRequest): Promise<Lease> {
     const { leaseMs, clock } = this.#services
-    const { owner } = this.#options
     const { replaces, contentMs } = submission
     const title = threadTitle(submission)
     const turn = {
       ...ids,
       ...(title !== undefined && { threadTitle: title }),
-      owner,
+      owner: this.#options.instance,
       request: fingerprint,
       ...(replaces !== undefined && { replaces }),
       ...(contentMs !== undefined && { contentMs }),
     }
-    return createTurn(log, turn, leaseMs, clock)
+    return createTurnRecord(log, turn, leaseMs, clock)
   }
 
   #begin(
@@ -420,7 +419,7 @@ const ENDING_MS = 2000
  * busy until the snapshots have their end too; this waits for it. THREAD_BUSY while the previous turn still
  * runs.
  */
-export async function createTurn(
+export async function createTurnRecord(
   log: TurnLog,
   turn: NewTurn,
   leaseMs: number,

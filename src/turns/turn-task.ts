@@ -9,7 +9,7 @@ import type { AnswerKey } from './thread-index.ts'
 import type { ToolRegistry } from './tools.ts'
 import type { TurnCaps } from './turn-items.ts'
 import type { TurnObserver } from './turn-observer.ts'
-import type { AnsweredCalls, TurnDetails, TurnSettings } from './turn-request.ts'
+import type { AnsweredCalls, SubmissionSettings, TurnDetails } from './turn-request.ts'
 
 /** What all turns of a process share. */
 export interface TurnServices {
@@ -27,7 +27,7 @@ export interface TurnServices {
 export interface TurnTask extends ChosenModel, TurnDetails {
   readonly tenant: string
   readonly threadId: string
-  readonly settings: TurnSettings
+  readonly settings: SubmissionSettings
   readonly traceContext: TraceContext
   readonly lease: Lease
   /** When the lease was requested, in monotonic time. */

@@ -133,7 +133,7 @@ export class Turn {
       leaseMs,
       since,
       clock,
-      maxDurationMs: caps.maxDurationMs,
+      maxTurnTimeMs: caps.maxTurnTimeMs,
       stalledMs: () => Math.max(this.#events.stalledMs, this.#outputs.stalledMs),
       onCancelled: () => {
         this.#cancelledAt ??= monotonicNow(clock)
@@ -357,14 +357,14 @@ export class Turn {
 
   async #play(): Promise<void> {
     const { items } = await this.#history
-    const { maxRounds } = this.#services.caps
+    const { maxTurnRounds } = this.#services.caps
     const { calls } = this.#transcript
     const thread = [...items, ...this.#task.input]
     for (let round = 1; this.#control.reason === undefined; round++) {
       const isFollowed = await this.#ask(thread, round)
       if (!isFollowed || this.#control.reason !== undefined) return
-      if (round > maxRounds) {
-        const detail = `the limit is ${maxRounds} rounds of tool calls`
+      if (round > maxTurnRounds) {
+        const detail = `the limit is ${maxTurnRounds} rounds of tool calls`
         return this.#control.stop(failed('TURN_ROUND_LIMIT', detail))
       }
       await this.#events.flush() // a call that ran is on record, even if this process dies

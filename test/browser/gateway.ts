@@ -74,7 +74,7 @@ export class Gateway {
   }
 
   /** The number of open streams, as the gateway counts them. */
-  async openStreams(): Promise<number> {
+  async maxOpenStreams(): Promise<number> {
     const response = await fetch(`${this.#url}/metrics`)
     const lines = (await response.text()).matchAll(/^turnstream_stream_clients\S* (\d+)$/gm)
     return [...lines].reduce((sum, [, count]) => sum + Number(count), 0)

@@ -46,7 +46,7 @@ async function checkGoesOn(tabs: readonly Tab[], before = BEGINNING): Promise<st
 }
 
 async function checkOneStream(): Promise<void> {
-  await expect.poll(() => gateway.openStreams()).toBe(1)
+  await expect.poll(() => gateway.maxOpenStreams()).toBe(1)
 }
 
 test('ten tabs stream ten conversations over one connection', async () => {

@@ -30,7 +30,7 @@ export async function startGateway(options: GatewayUnderTest = {}) {
     log,
     tools,
     providers: new Providers([{ provider, models, defaultModel: 'answer' }]),
-    owner: 'test',
+    instance: 'test',
     shutdownGraceMs: 1,
     ...(keys !== undefined && { keys }),
   })

@@ -63,14 +63,14 @@ async function checkShows(tabs: readonly Tab[], turns: number): Promise<void> {
   })
 }
 
-async function openStreams(server: TestServer): Promise<number> {
+async function maxOpenStreams(server: TestServer): Promise<number> {
   const text = await (await fetch(`${server.url}/metrics`)).text()
   const lines = text.matchAll(/^turnstream_stream_clients\S* (\d+)$/gm)
   return [...lines].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
 async function checkStreams(server: TestServer, count: number): Promise<void> {
-  await expect.poll(() => openStreams(server)).toBe(count)
+  await expect.poll(() => maxOpenStreams(server)).toBe(count)
 }
 
 describe('tabs with different threads', () => {
@@ -203,7 +203,7 @@ describe('a thread has a connection of its own', () => {
     await checkShows(tabs, 1)
     const urls = tabs.flatMap(({ streams }) => streams)
     expect(Math.max(...urls.map((url) => url.length))).toBeLessThan(6200)
-    expect(await openStreams(server)).toBeGreaterThan(1)
+    expect(await maxOpenStreams(server)).toBeGreaterThan(1)
   })
 
   test('when the gateway refuses the stream of all', async () => {

@@ -38,10 +38,10 @@ beforeAll(() => {
 interface Options extends Partial<CodexAgent> {
   readonly model?: string
   readonly idleTimeoutMs?: number
-  readonly maxApprovalMs?: number
+  readonly maxApprovalTimeMs?: number
 }
 
-async function start({ model = MODEL, idleTimeoutMs, maxApprovalMs, ...agent }: Options = {}) {
+async function start({ model = MODEL, idleTimeoutMs, maxApprovalTimeMs, ...agent }: Options = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'turnstream-agent-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }))
   const vendor = await startResponsesVendor()
@@ -56,7 +56,7 @@ async function start({ model = MODEL, idleTimeoutMs, maxApprovalMs, ...agent }: 
   const { url } = await startServer({
     log,
     providers: new Providers([{ provider: codex, defaultModel: model }]),
-    ...(maxApprovalMs !== undefined && { caps: { maxApprovalMs } }),
+    ...(maxApprovalTimeMs !== undefined && { caps: { maxApprovalTimeMs } }),
   })
   return { directory, vendor, codex, log, url }
 }
@@ -367,7 +367,7 @@ describe('approvals', () => {
   })
 
   test('ask: without an answer the command is declined', async () => {
-    const { url, directory } = await start({ ...ASK, maxApprovalMs: 500 })
+    const { url, directory } = await start({ ...ASK, maxApprovalTimeMs: 500 })
     const outputs = await run(url, 'run outside: touch late')
     expect(callIn(outputs)).toMatchObject({ approval: { status: 'declined', reason: 'timeout' } })
     expect(outputs.at(-1)).toMatchObject({ type: 'turn_complete', status: 'complete' })

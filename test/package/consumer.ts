@@ -225,8 +225,8 @@ export const forgotten: Exclude<FunctionName, keyof ServerFunctions> extends nev
 
 export function embed(log: TurnLog, provider: Provider): server.Gateway {
   const configured: server.ConfiguredProvider = { provider, defaultModel: 'model' }
-  const limits: Partial<server.GatewayLimits> = { runningTurns: 2 }
-  const caps: Partial<server.TurnCaps> = { maxItems: 10 }
+  const limits: Partial<server.GatewayLimits> = { maxRunningTurns: 2 }
+  const caps: Partial<server.TurnCaps> = { maxTurnItems: 10 }
   const tool: server.Tool = {
     name: 'clock',
     parameters: {},

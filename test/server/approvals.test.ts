@@ -182,7 +182,7 @@ describe('V8 two gateways on one store', () => {
   })
 
   test('a waiting turn counts against the running turns of its key', async () => {
-    const { server } = await waiting({ limits: { runningTurns: 1 } })
+    const { server } = await waiting({ limits: { maxRunningTurns: 1 } })
     await submit(server)
     const body = { prompt: 'Hi' }
     expect((await call(server, 'POST /api/v2/submit', { body })).json.error.code).toBe(

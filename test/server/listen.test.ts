@@ -14,7 +14,7 @@ function newGateway(): Gateway {
   const provider = { provider: new HeldProvider(), models: [], defaultModel: 'm' }
   return createGateway({
     log: new MemoryLog(),
-    owner: 'test',
+    instance: 'test',
     providers: new Providers([provider]),
   })
 }

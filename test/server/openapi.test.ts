@@ -17,7 +17,7 @@ import { faultsOf, KEYWORDS, resolve } from './json-schema.ts'
 const held = { provider: new HeldProvider(), models: [], defaultModel: 'm' }
 const gateway = createGateway({
   log: new MemoryLog(),
-  owner: 'test',
+  instance: 'test',
   providers: new Providers([held]),
 })
 const document: OpenApiDocument = openapiDocument(gateway.app)

@@ -356,7 +356,7 @@ test('is counted, logged and not rate limited', async () => {
   const requests: unknown[] = []
   const options: ServerOptions = {
     onRequest: (request) => requests.push(request),
-    limits: { submitsPerMinute: 1, runningTurns: 1 },
+    limits: { submitsPerMinute: 1, maxRunningTurns: 1 },
   }
   const server = await startServer(options)
   const { call } = await cutOff(server)

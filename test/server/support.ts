@@ -43,7 +43,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const errors: TestServer['errors'] = []
   const gateway = createGateway({
     log,
-    owner: 'test',
+    instance: 'test',
     shutdownGraceMs: 0,
     limits: UNLIMITED,
     providers: new Providers(

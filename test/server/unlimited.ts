@@ -3,9 +3,9 @@ import type { GatewayLimits } from '../../src/server/limits/key-limits.ts'
 /** For servers that are not about limits: tests ask more often than people. */
 export const UNLIMITED: GatewayLimits = {
   submitsPerMinute: Infinity,
-  runningTurns: Infinity,
-  openStreams: Infinity,
-  concurrentReads: Infinity,
-  unsentBytes: Infinity,
-  storedThreads: Infinity,
+  maxRunningTurns: Infinity,
+  maxOpenStreams: Infinity,
+  maxConcurrentReads: Infinity,
+  maxUnsentBytes: Infinity,
+  maxThreads: Infinity,
 }

@@ -361,7 +361,7 @@ describe('the thread of a request', () => {
   })
 
   test('needs no room for a thread when it is continued', async () => {
-    const { server, open } = await stage(['1', '2', '3'].map(say), { limits: { storedThreads: 1 } })
+    const { server, open } = await stage(['1', '2', '3'].map(say), { limits: { maxThreads: 1 } })
     const said = open('chat completions')
     await said.ask('a')
     await said.ask('b')

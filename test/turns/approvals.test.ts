@@ -143,12 +143,12 @@ describe('V8 a call that needs approval', () => {
   })
 
   test('waits as long as the option says, within the time limit of the turn', async () => {
-    const short = await waitingRig({ caps: { maxApprovalMs: 5000 } })
+    const short = await waitingRig({ caps: { maxApprovalTimeMs: 5000 } })
     await short.clock.advance(5000)
     await short.settled()
     expect(await cardOf(short)).toMatchObject({ approval: { reason: 'timeout' } })
 
-    const long = await waitingRig({ caps: { maxApprovalMs: 5000, maxDurationMs: 3000 } })
+    const long = await waitingRig({ caps: { maxApprovalTimeMs: 5000, maxTurnTimeMs: 3000 } })
     await long.clock.advance(3000)
     await long.settled()
     expect((await storyOf(long.log)).slice(3)).toEqual([

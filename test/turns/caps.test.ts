@@ -22,13 +22,13 @@ interface Row {
 const rows: Row[] = [
   {
     name: 'text up to the cap is allowed',
-    caps: { maxTextChars: 10 },
+    caps: { maxTurnChars: 10 },
     rounds: [[open('a'), delta('a', '12345'), delta('a', '67890'), done('a', '1234567890'), end()]],
     story: ['open r:1 message', 'r:1 + 12345', 'r:1 + 67890', 'done r:1 1234567890', 'end stop ?'],
   },
   {
     name: 'one more character is refused and not stored',
-    caps: { maxTextChars: 10 + JSON.stringify(usage(1, 2)).length },
+    caps: { maxTurnChars: 10 + JSON.stringify(usage(1, 2)).length },
     rounds: [
       [used(usage(1, 2)), open('a'), delta('a', '1234567890'), open('b'), delta('b', '!'), end()],
     ],
@@ -44,20 +44,20 @@ const rows: Row[] = [
   },
   {
     name: 'initial content counts',
-    caps: { maxTextChars: 3 },
+    caps: { maxTurnChars: 3 },
     rounds: [[open('a', { initial_content: '1234' }), end()]],
     story: ['end TURN_TEXT_LIMIT'],
   },
   {
     name: 'text that arrives only at the end of an item counts',
-    caps: { maxTextChars: 3 },
+    caps: { maxTurnChars: 3 },
     rounds: [[open('a'), delta('a', '12'), done('a', '1234'), end()]],
     story: ['open r:1 message', 'r:1 + 12', 'error r:1 TURN_TEXT_LIMIT', 'end TURN_TEXT_LIMIT'],
   },
   {
     name: 'arguments and tool outputs count as text',
     // The name and the id of the call count at its start and at its end.
-    caps: { maxTextChars: 21 + 2 * '"name":"flood","call_id":"call-1"'.length },
+    caps: { maxTurnChars: 21 + 2 * '"name":"flood","call_id":"call-1"'.length },
     rounds: [[...call('1', 'flood'), end()], [end()]],
     story: [
       'open r:1 function_call',
@@ -69,7 +69,7 @@ const rows: Row[] = [
   },
   {
     name: 'items up to the cap are allowed',
-    caps: { maxItems: 2 },
+    caps: { maxTurnItems: 2 },
     rounds: [[...answer('a', 'x'), ...answer('b', 'y'), end()]],
     story: [
       'open r:1 message',
@@ -83,19 +83,19 @@ const rows: Row[] = [
   },
   {
     name: 'one more item is refused',
-    caps: { maxItems: 1 },
+    caps: { maxTurnItems: 1 },
     rounds: [[open('a'), open('b'), end()]],
     story: ['open r:1 message', 'error r:1 TURN_ITEM_LIMIT', 'end TURN_ITEM_LIMIT'],
   },
   {
     name: 'items without a start count',
-    caps: { maxItems: 1 },
+    caps: { maxTurnItems: 1 },
     rounds: [[done('a', 'x'), done('b', 'x'), end()]],
     story: ['done r:1 x', 'end TURN_ITEM_LIMIT'],
   },
   {
     name: 'tool outputs count as items',
-    caps: { maxItems: 1 },
+    caps: { maxTurnItems: 1 },
     rounds: [[...call('1', 'add'), end()], [end()]],
     story: [
       'open r:1 function_call',
@@ -107,7 +107,7 @@ const rows: Row[] = [
   },
   {
     name: 'rounds of tool calls up to the cap run, and the model answers',
-    caps: { maxRounds: 1 },
+    caps: { maxTurnRounds: 1 },
     rounds: [[...call('1', 'add'), end()], [end()]],
     story: [
       'open r:1 function_call',
@@ -120,7 +120,7 @@ const rows: Row[] = [
   },
   {
     name: 'tools do not run for a round beyond the cap',
-    caps: { maxRounds: 1 },
+    caps: { maxTurnRounds: 1 },
     rounds: [
       [...call('1', 'add'), end()],
       [...call('2', 'add'), end({ usage: usage(1, 1) })],
@@ -178,7 +178,7 @@ describe('the caps of a turn', () => {
       [...Array.from({ length: 20 }, (_, n) => used(usage(1, n))), end()],
     ],
   ])('V13 count %s, drop it and end the turn', async (_what, round) => {
-    const rig = newRig({ caps: { maxTextChars: 500 }, rounds: [round] })
+    const rig = newRig({ caps: { maxTurnChars: 500 }, rounds: [round] })
     await rig.submit()
     await rig.settled()
     const events = await readLog(rig.log, 'r', 'events')
@@ -275,7 +275,7 @@ describe('the caps of a turn', () => {
   })
 
   test('stop an endless provider', async () => {
-    const rig = newRig({ caps: { maxTextChars: 100 }, rounds: [({ say }) => say(open('a'))] })
+    const rig = newRig({ caps: { maxTurnChars: 100 }, rounds: [({ say }) => say(open('a'))] })
     await rig.submit()
     const { say, signal } = await rig.provider.called(1)
     while (!signal.aborted) {
@@ -293,7 +293,7 @@ describe('the caps of a turn', () => {
       { name: 'wait', parameters: {}, execute: () => new Promise(() => {}), timeoutMs: 1e9 },
     ]
     const rig = newRig({
-      caps: { maxDurationMs: 5000 },
+      caps: { maxTurnTimeMs: 5000 },
       rounds: [[...call('1', 'wait'), end()]],
       tools,
     })
@@ -314,7 +314,7 @@ describe('the caps of a turn', () => {
   })
 
   test('stop a provider that is silent', async () => {
-    const rig = newRig({ caps: { maxDurationMs: 5000 } })
+    const rig = newRig({ caps: { maxTurnTimeMs: 5000 } })
     await rig.submit()
     await rig.clock.advance(5000)
     await rig.settled()
@@ -349,18 +349,18 @@ describe('the caps of a turn', () => {
 
   test('have the documented defaults', () => {
     expect(resolveCaps()).toEqual({
-      maxTextChars: 10_000_000,
-      maxItems: 2000,
-      maxDurationMs: 1_800_000,
-      maxRounds: 32,
+      maxTurnChars: 10_000_000,
+      maxTurnItems: 2000,
+      maxTurnTimeMs: 1_800_000,
+      maxTurnRounds: 32,
       maxParallelTools: 8,
-      maxApprovalMs: 600_000,
+      maxApprovalTimeMs: 600_000,
       maxHistoryBytes: 33_554_432,
       maxHistoryTokens: 2_000_000,
     })
   })
 
-  test.each([{ maxItems: 0 }, { maxRounds: Number.NaN }, { maxTextChars: -1 }])(
+  test.each([{ maxTurnItems: 0 }, { maxTurnRounds: Number.NaN }, { maxTurnChars: -1 }])(
     'are rejected when no turn could run: %j',
     (caps) => {
       expect(() => newRig({ caps })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))

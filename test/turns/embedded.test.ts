@@ -18,7 +18,7 @@ function runnerOf(
   const errors: unknown[] = []
   const runner = new TurnRunner({
     log,
-    owner: 'embedded',
+    instance: 'embedded',
     providers: new Providers([{ provider, models: [], defaultModel: 'small' }]),
     onError: (error) => errors.push(error),
     ...options,

@@ -32,7 +32,7 @@ async function encodedChars(log: TurnLog, said: readonly StreamEventPayload[]) {
   try {
     const provider = puppet([said])
     const providers = new Providers([{ provider, models: [], defaultModel: 'small' }])
-    const runner = new TurnRunner({ log, owner: 'test', providers })
+    const runner = new TurnRunner({ log, instance: 'test', providers })
     const { turnId } = await runner.submit({ input: [PROMPT] })
     const signal = AbortSignal.timeout(60_000)
     for await (const record of log.tail(turnId, 'processed', '0-0', signal)) {

@@ -27,7 +27,7 @@ const provider = {
 const log = await openEmbeddedLog({ directory, sync: 'system' })
 const runner = new TurnRunner({
   log,
-  owner: 'long-thread',
+  instance: 'long-thread',
   providers: new Providers([{ provider, models: ['m'], defaultModel: 'm' }]),
 })
 await runner.start()

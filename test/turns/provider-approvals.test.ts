@@ -169,7 +169,7 @@ describe('V8 a call that the provider asks about', () => {
   })
 
   test('is declined when its answer cannot be stored', async () => {
-    const rig = await waitingRig({ caps: { maxItems: 2 } })
+    const rig = await waitingRig({ caps: { maxTurnItems: 2 } })
     await rig.log.answerApproval('r', 'approval-2', { approved: true, at: 7 })
     await rig.settled()
     expect((await storyOf(rig.log)).at(-1)).toBe('end TURN_ITEM_LIMIT')

@@ -106,7 +106,7 @@ export function newRig({ rounds = [], ...options }: RigOptions = {}): Rig {
   const errors: string[] = []
   let made = 0
   const runner = new TurnRunner({
-    owner: 'the rig',
+    instance: 'the rig',
     leaseMs: LEASE_MS,
     generateId: () => `id-${++made}`,
     onError: (error) => errors.push(nameOf(error)),

@@ -110,7 +110,7 @@ describe('V6 an item left open by its turn', () => {
     const rig = newRig({
       rounds: [({ say }) => say(...ITEMS[what]!)],
       tools: TOOLS,
-      caps: { maxDurationMs: 60_000 },
+      caps: { maxTurnTimeMs: 60_000 },
     })
     await rig.submit()
     await tick(rig.clock)

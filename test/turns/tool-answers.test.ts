@@ -319,7 +319,7 @@ describe('V4 the copy of the call', () => {
 
   test('counts against the text of the turn', async () => {
     const rounds = [ASK_LONG, [...answer('2', 'y'.repeat(700)), end()]]
-    const rig = newRig({ rounds, caps: { maxTextChars: 1300 } })
+    const rig = newRig({ rounds, caps: { maxTurnChars: 1300 } })
     await turn(rig, 'a')
     await turn(rig, 'b', [output('c1', 'ok')])
     expect(await cardsOf(rig, 'b')).toMatchObject([{ itemId: 'a:1', status: 'complete' }])
@@ -332,7 +332,7 @@ describe('V4 the copy of the call', () => {
     const rig = newRig({ rounds: [ASK_LONG] })
     await turn(rig, 'a')
     const { log, clock } = rig
-    const small = newRig({ log, clock, caps: { maxTextChars: 640 } })
+    const small = newRig({ log, clock, caps: { maxTurnChars: 640 } })
     const refused = turn(small, 'b', [output('c1', 'ok')])
     await expect(refused).rejects.toMatchObject({ code: 'INPUT_TOO_LARGE' })
   })

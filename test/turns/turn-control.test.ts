@@ -24,7 +24,7 @@ async function newControl() {
   const lease = await log.create({ turnId: 'r', threadId: 'h', owner: 'me' }, 10_000)
   const lost: unknown[] = []
   const control = new TurnControl({
-    ...{ log, lease, leaseMs: 10_000, since: clock.now(), maxDurationMs: 60_000, clock },
+    ...{ log, lease, leaseMs: 10_000, since: clock.now(), maxTurnTimeMs: 60_000, clock },
     stalledMs: () => 0,
     onCancelled: () => {},
     onLost: (error) => lost.push(error),

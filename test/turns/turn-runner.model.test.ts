@@ -124,7 +124,7 @@ class World {
       log: this.log,
       clock: this.clock,
       leaseMs: LEASE_MS,
-      caps: { maxDurationMs: MAX_DURATION_MS, maxApprovalMs: MAX_APPROVAL_MS },
+      caps: { maxTurnTimeMs: MAX_DURATION_MS, maxApprovalTimeMs: MAX_APPROVAL_MS },
       tools: [
         { name: 'tool', parameters: {}, execute },
         { name: 'guarded', parameters: {}, needsApproval: true, execute: guarded },

@@ -7,7 +7,7 @@ import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
 import type { GatewayLimits } from '../../server/limits/key-limits.ts'
 import type { PortLimits } from '../../server/limits/port-limits.ts'
-import { type Crowd, type Listening, listen } from '../../server/listen.ts'
+import { type Listening, listen, type RefusedConnections } from '../../server/listen.ts'
 import type { ProcessorSettings } from '../../turns/processor-settings.ts'
 import { listedModels } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
@@ -208,16 +208,16 @@ function gatewayOptions(
 ): Omit<GatewayOptions, 'log' | 'providers'> {
   const { streamTokenSecret } = settings
   return {
-    owner: instance,
+    instance,
     storeFalse: settings.storeFalse,
     clock: terminal.clock,
     caps: {
-      maxTextChars: settings.maxTurnChars,
-      maxItems: settings.maxTurnItems,
-      maxDurationMs: settings.maxTurnTime,
-      maxRounds: settings.maxTurnRounds,
+      maxTurnChars: settings.maxTurnChars,
+      maxTurnItems: settings.maxTurnItems,
+      maxTurnTimeMs: settings.maxTurnTime,
+      maxTurnRounds: settings.maxTurnRounds,
       maxParallelTools: settings.maxParallelTools,
-      maxApprovalMs: settings.maxApprovalTime,
+      maxApprovalTimeMs: settings.maxApprovalTime,
       maxHistoryBytes: settings.maxHistoryBytes,
       maxHistoryTokens: settings.maxHistoryTokens,
     },
@@ -245,11 +245,11 @@ function gatewayOptions(
 export function keyLimits(settings: Settings): GatewayLimits {
   return {
     submitsPerMinute: settings.submitsPerMinute,
-    runningTurns: settings.maxRunningTurns,
-    openStreams: settings.maxOpenStreams,
-    concurrentReads: settings.maxConcurrentReads,
-    unsentBytes: settings.maxUnsentBytes,
-    storedThreads: settings.maxThreads,
+    maxRunningTurns: settings.maxRunningTurns,
+    maxOpenStreams: settings.maxOpenStreams,
+    maxConcurrentReads: settings.maxConcurrentReads,
+    maxUnsentBytes: settings.maxUnsentBytes,
+    maxThreads: settings.maxThreads,
   }
 }
 
@@ -285,7 +285,7 @@ async function listenOn(
   logger: Logger,
 ): Promise<Listening> {
   const { host, port } = settings
-  const onCrowded = ({ refused, maxConnections }: Crowd) => {
+  const onConnectionsRefused = ({ refused, maxConnections }: RefusedConnections) => {
     const cause =
       maxConnections < settings.maxConnections
         ? 'the open file limit allows no more; raise it with ulimit -n'
@@ -293,7 +293,7 @@ async function listenOn(
     logger.warn(`refused ${refused} connections: ${maxConnections} are open, and ${cause}`)
   }
   try {
-    return await listen(gateway, { host, port, onCrowded, ...portLimits(settings) })
+    return await listen(gateway, { host, port, onConnectionsRefused, ...portLimits(settings) })
   } catch (error) {
     if (!hasCode(error, 'OPTION_INVALID')) throw error
     throw new StartError(withoutSummary(error), { cause: error })

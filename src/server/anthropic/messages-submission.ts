@@ -2,7 +2,7 @@ import { type Effort, effortOfBudget } from '../../adapters/model-traits.ts'
 import type { ThinkingParameters } from '../../adapters/provider.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
-import type { HistoryItem, TurnSettings } from '../../turns/turn-request.ts'
+import type { HistoryItem, SubmissionSettings } from '../../turns/turn-request.ts'
 import {
   groupPieces,
   joinTexts,
@@ -305,7 +305,7 @@ const CHOICE: ReadonlySet<string> = new Set(['type', 'name', 'disable_parallel_t
 function toSettings(
   body: Countable,
   ignored: IgnoredNames,
-): Pick<VendorSubmission, 'sources'> & { settings: TurnSettings } {
+): Pick<VendorSubmission, 'sources'> & { settings: SubmissionSettings } {
   const tools = readTools(body.tools ?? [], ignored)
   refuseFormat(body.output_config?.['format'])
   const read = readSettings(body, ANTHROPIC_SPELLINGS, ignored)
@@ -358,7 +358,9 @@ function refuseFormat(format: unknown): void {
   if ('fault' in read) throw invalid(`output_config.format.${read.field}`, read.fault)
 }
 
-function toToolChoice(choice: MessagesBody['tool_choice']): TurnSettings['toolChoice'] | undefined {
+function toToolChoice(
+  choice: MessagesBody['tool_choice'],
+): SubmissionSettings['toolChoice'] | undefined {
   switch (choice?.type) {
     case 'any':
       return 'required'
@@ -376,7 +378,7 @@ function toToolChoice(choice: MessagesBody['tool_choice']): TurnSettings['toolCh
 function readThinking(
   { thinking: given, output_config, max_tokens }: Countable,
   ignored: IgnoredNames,
-): { settings: TurnSettings; sources: SettingSources } {
+): { settings: SubmissionSettings; sources: SettingSources } {
   const named = output_config?.effort
   const effort = toEffort(named)
   const thinking = toThinking(given, (field) => ignored.add(`thinking.${field}`))

@@ -12,30 +12,36 @@ export interface GatewayLimits {
   /** Turns submitted in any 60 seconds. 60 by default. */
   readonly submitsPerMinute: number
   /** Concurrent turns. 10 by default. */
-  readonly runningTurns: number
+  readonly maxRunningTurns: number
   /** Open streams. 200 by default. */
-  readonly openStreams: number
+  readonly maxOpenStreams: number
   /** Reads of turns and threads in progress or queued. 100 by default. */
-  readonly concurrentReads: number
+  readonly maxConcurrentReads: number
   /** Bytes of large requests until their turns end, and of what clients have not read yet. 64 MB by default. */
-  readonly unsentBytes: number
+  readonly maxUnsentBytes: number
   /** Stored threads of the tenant. 1,000,000 by default. */
-  readonly storedThreads: number
+  readonly maxThreads: number
 }
 
-const DEFAULT_LIMITS: GatewayLimits = {
+export const KEY_LIMITS: GatewayLimits = {
   submitsPerMinute: 60,
-  runningTurns: 10,
-  openStreams: 200,
-  concurrentReads: 100,
-  unsentBytes: 64 * 1024 * 1024,
-  storedThreads: 1_000_000,
+  maxRunningTurns: 10,
+  maxOpenStreams: 200,
+  maxConcurrentReads: 100,
+  maxUnsentBytes: 64 * 1024 * 1024,
+  maxThreads: 1_000_000,
 }
 
 /** Fills in the defaults. OPTION_INVALID unless every limit is an integer from 1 or `Infinity`. */
-export function resolveLimits(given: Partial<GatewayLimits> = {}): GatewayLimits {
-  const limits = { ...DEFAULT_LIMITS, ...given }
-  for (const [name, value] of Object.entries(limits)) checkLimit(name, value)
+export function resolveLimits<Limits extends Record<keyof Limits, number>>(
+  defaults: Limits,
+  given: Partial<Limits> = {},
+): Limits {
+  const limits = { ...defaults }
+  for (const name of Object.keys(defaults) as (keyof Limits & string)[]) {
+    limits[name] = given[name] ?? defaults[name]
+    checkLimit(name, limits[name])
+  }
   return limits
 }
 
@@ -103,10 +109,10 @@ class KeyUse {
   readonly bodies = new WorkQueue()
   readonly unsent: UnsentBytes
 
-  constructor({ submitsPerMinute, unsentBytes }: GatewayLimits) {
+  constructor({ submitsPerMinute, maxUnsentBytes }: GatewayLimits) {
     this.submits = new SlidingWindow(submitsPerMinute, MINUTE_MS)
     this.refusals = new SlidingWindow(submitsPerMinute, MINUTE_MS)
-    this.unsent = new UnsentBytes(unsentBytes)
+    this.unsent = new UnsentBytes(maxUnsentBytes)
   }
 
   isIdleAt(now: number): boolean {
@@ -175,9 +181,14 @@ export class KeyLimits {
   #sweptAt = 0
 
   /** OPTION_INVALID for an invalid limit. */
-  constructor(limits: Partial<GatewayLimits>, clock: Clock) {
-    this.#limits = resolveLimits(limits)
+  constructor(limits: Partial<GatewayLimits> | undefined, clock: Clock) {
+    this.#limits = resolveLimits<GatewayLimits>(KEY_LIMITS, limits)
     this.#clock = clock
+  }
+
+  /** Stored threads of a tenant. */
+  get maxThreads(): number {
+    return this.#limits.maxThreads
   }
 
   /** Tracked keys. */
@@ -200,10 +211,10 @@ export class KeyLimits {
 
   /** Whether a turn would be admitted now, before work is done for it. SUBMITS_LIMITED, TURNS_LIMITED. */
   checkTurn(caller: Caller): void {
-    const { runningTurns } = this.#limits
+    const { maxRunningTurns } = this.#limits
     const use = this.#useOf(caller)
     this.#checkSubmits(use)
-    if (use.turns >= runningTurns) throw limited('TURNS_LIMITED', runningTurns)
+    if (use.turns >= maxRunningTurns) throw limited('TURNS_LIMITED', maxRunningTurns)
   }
 
   /** Counts a new thread as a submit. SUBMITS_LIMITED. */
@@ -226,17 +237,17 @@ export class KeyLimits {
 
   /** STREAMS_LIMITED. */
   takeStream(caller: Caller, size = 1): StreamSlot {
-    const { openStreams } = this.#limits
+    const { maxOpenStreams } = this.#limits
     const use = this.#useOf(caller)
-    if (use.streams + size > openStreams) throw limited('STREAMS_LIMITED', openStreams)
+    if (use.streams + size > maxOpenStreams) throw limited('STREAMS_LIMITED', maxOpenStreams)
     return new StreamSlot(use, size)
   }
 
   /** Queues a read. READS_LIMITED; UNREAD_LIMITED while the key's clients leave too much unread. */
   async read<T>(caller: Caller, read: () => Promise<T>): Promise<T> {
-    const { concurrentReads } = this.#limits
+    const { maxConcurrentReads } = this.#limits
     const { reads, unsent } = this.#useOf(caller)
-    if (reads.size >= concurrentReads) throw limited('READS_LIMITED', concurrentReads)
+    if (reads.size >= maxConcurrentReads) throw limited('READS_LIMITED', maxConcurrentReads)
     return reads.run(() => {
       if (unsent.isFull) throw this.#unread()
       return read()
@@ -281,7 +292,7 @@ export class KeyLimits {
   }
 
   #unread(): LimitedError {
-    return limited('UNREAD_LIMITED', `${this.#limits.unsentBytes} bytes`)
+    return limited('UNREAD_LIMITED', `${this.#limits.maxUnsentBytes} bytes`)
   }
 
   #useOf({ tenant, key }: Caller): KeyUse {

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord } from '../../protocol/json.ts'
-import { checkLimit } from './key-limits.ts'
 
 /** Limits of a port. `Infinity` means no limit; 0 is refused. */
 export interface PortLimits {
@@ -34,16 +33,6 @@ export const PORT_LIMITS: PortLimits = {
   // connection we just closed.
   keepAliveTimeoutMs: 72_000,
   writeTimeoutMs: 30_000,
-}
-
-/** Fills in the defaults. OPTION_INVALID unless every limit is an integer from 1 or `Infinity`. */
-export function resolvePortLimits(given: Partial<PortLimits>): PortLimits {
-  const limits = { ...PORT_LIMITS }
-  for (const name of Object.keys(PORT_LIMITS) as (keyof PortLimits)[]) {
-    limits[name] = given[name] ?? PORT_LIMITS[name]
-    checkLimit(name, limits[name])
-  }
-  return limits
 }
 
 // Node's timers take a signed 32-bit number, and Node doubles the header count in one.

@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../../adapters/provider.ts'
 import { isRecord } from '../../protocol/json.ts'
-import type { TurnSettings } from '../../turns/turn-request.ts'
+import type { SubmissionSettings } from '../../turns/turn-request.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'
 import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
@@ -90,7 +90,7 @@ const CUSTOM: ReadonlySet<string> = new Set(['name', 'description', 'format'])
 const FUNCTION: ReadonlySet<string> = new Set(['name', 'description', 'parameters', 'strict'])
 
 /** The functions of a request, also for custom tools. Other tools are dropped. */
-function readFunctions(body: ChatBody, ignored: IgnoredNames): TurnSettings['tools'] {
+function readFunctions(body: ChatBody, ignored: IgnoredNames): SubmissionSettings['tools'] {
   const { tools, functions } = body
   if (tools == null && functions == null) return undefined
   for (const [index, tool] of (tools ?? []).entries()) {
@@ -124,7 +124,7 @@ function functionDefinition(given: ChatFunction): ToolDefinition {
 }
 
 /** Undefined for a choice of other tools. */
-function toToolChoice({ tool_choice, function_call }: ChatBody): TurnSettings['toolChoice'] {
+function toToolChoice({ tool_choice, function_call }: ChatBody): SubmissionSettings['toolChoice'] {
   const choice = tool_choice ?? function_call ?? undefined
   if (choice === undefined || typeof choice === 'string') return choice
   if ('name' in choice && typeof choice['name'] === 'string') return { name: choice['name'] }

@@ -1,6 +1,6 @@
 import { type NamedTool, namedTools } from '../../dialects/responses/tool-names.ts'
 import { isRecord } from '../../protocol/json.ts'
-import type { HistoryItem, TurnSettings } from '../../turns/turn-request.ts'
+import type { HistoryItem, SubmissionSettings } from '../../turns/turn-request.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'
 import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
@@ -120,7 +120,7 @@ function toSettings(
   body: ResponsesBody,
   tools: readonly NamedTool[],
   ignored: IgnoredNames,
-): Pick<VendorSubmission, 'sources'> & { settings: TurnSettings } {
+): Pick<VendorSubmission, 'sources'> & { settings: SubmissionSettings } {
   const toolChoice = toToolChoice(body, tools)
   if (body.tool_choice != null && toolChoice === undefined) ignored.add('tool_choice')
   refuseFormat('text.format', body.text?.format)
@@ -138,7 +138,7 @@ function toSettings(
 }
 
 /** OpenAI summarizes only on request, and refuses that to organizations that it has not verified. */
-function withSummary(settings: TurnSettings): TurnSettings {
+function withSummary(settings: SubmissionSettings): SubmissionSettings {
   const { reasoningEffort, reasoningSummary = 'none' } = settings
   return reasoningEffort === undefined ? settings : { ...settings, reasoningSummary }
 }
@@ -147,7 +147,7 @@ function withSummary(settings: TurnSettings): TurnSettings {
 function toToolChoice(
   { tool_choice: choice, tools: given }: ResponsesBody,
   tools: readonly NamedTool[],
-): TurnSettings['toolChoice'] | undefined {
+): SubmissionSettings['toolChoice'] | undefined {
   const mode = isRecord(choice) && choice.type === 'allowed_tools' ? choice['mode'] : choice
   if (mode === 'auto' || mode === 'none') return mode
   if (mode === 'required') {

@@ -42,7 +42,7 @@ export const logitBiasSchema = z
   .record(z.string().regex(/^\d{1,10}$/), z.number().min(-100).max(100))
   .refine((biases) => Object.keys(biases).length <= 1024, 'has more than 1,024 tokens')
 
-/** The fields of `TurnSettings`. */
+/** The fields of `SubmissionSettings`. */
 const settings = {
   tools: spec.optional(z.array(toolSchema).max(256), 'Client tools: a call to one ends the turn'),
   toolChoice: z

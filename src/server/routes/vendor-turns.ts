@@ -15,7 +15,7 @@ import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { TurnFailedError } from '../openai/errors.ts'
-import { AnswerReader, type Rejoined, type RepeatedRequest } from '../reattachment.ts'
+import { type Rejoined, type RepeatedRequest, RequestClient } from '../reattachment.ts'
 import { AnswerSize } from '../streams/answer-size.ts'
 import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
 import type { StreamKind } from '../streams/open-streams.ts'
@@ -74,7 +74,7 @@ export interface VendorTurn {
   /** The ids of items that the client has received before it was cut off. */
   readonly received?: ReadonlySet<string>
   /** Missing if the same request always gets a new turn. */
-  readonly reader?: AnswerReader
+  readonly requestClient?: RequestClient
 }
 
 /** A request of a vendor's API as a turn. */
@@ -124,19 +124,19 @@ export async function startVendorTurn(
   return {
     ...started,
     ...(earlier !== undefined && { received: earlier.received }),
-    reader: new AnswerReader(c, () => reattachment.leave(space, key, turnId)),
+    requestClient: new RequestClient(c, () => reattachment.leave(space, key, turnId)),
   }
 }
 
 /** Answers a request whose turn was started. If this fails and the turn does not, a repeated request gets the turn. */
 export async function answerTurn<T>(
-  { reader }: Pick<VendorTurn, 'reader'>,
+  { requestClient }: Pick<VendorTurn, 'requestClient'>,
   answer: () => Promise<T>,
 ): Promise<T> {
   try {
     return await answer()
   } catch (error) {
-    if (!(error instanceof TurnFailedError)) reader?.leave()
+    if (!(error instanceof TurnFailedError)) requestClient?.leave()
     throw error
   }
 }
@@ -190,7 +190,7 @@ function setIgnored(c: Context<GatewayEnv>, ignored: readonly string[]): void {
 
 /** Streams the answer from its beginning. Fails if the turn fails within `holdMs` and before any output. */
 export async function streamAnswer(
-  { c, context, turn, isTied, isNamed, reader }: VendorTurn,
+  { c, context, turn, isTied, isNamed, requestClient }: VendorTurn,
   encoder: AnswerEncoder,
   kind: StreamKind,
   holdMs = HOLD_MS,
@@ -216,11 +216,11 @@ export async function streamAnswer(
   try {
     const failure = holdMs > 0 ? await answer.begin(context.clock, holdMs) : undefined
     if (failure !== undefined) throw new TurnFailedError(failure, isNamed)
-    if (reader !== undefined) reader.isServed = () => answer.isWhole
+    if (requestClient !== undefined) requestClient.isServed = () => answer.isWhole
     const send = (connection: SseConnection) => {
       onAbort(connection.signal, () => {
         stop()
-        if (!answer.isWhole) reader?.leave()
+        if (!answer.isWhole) requestClient?.leave()
       })
       return answer.sendTo(connection).finally(release)
     }

@@ -4,8 +4,8 @@ import { keyLimits, portLimits } from '../../../src/cli/serve/run-server.ts'
 import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
 import { ERROR_CODES } from '../../../src/protocol/errors.ts'
 import { ROUTES } from '../../../src/protocol/names.ts'
-import { resolveLimits } from '../../../src/server/limits/key-limits.ts'
-import { resolvePortLimits } from '../../../src/server/limits/port-limits.ts'
+import { KEY_LIMITS, resolveLimits } from '../../../src/server/limits/key-limits.ts'
+import { PORT_LIMITS } from '../../../src/server/limits/port-limits.ts'
 import { read } from '../../repository/sources.ts'
 import { section } from '../../repository/tables.ts'
 import { sendRaw } from '../../server/raw-http.ts'
@@ -44,8 +44,10 @@ async function submit(url: string, body: object = {}): Promise<string> {
 
 describe('the limit settings', () => {
   test('default to the limits of the library', () => {
-    expect(keyLimits(settingsOf())).toEqual(resolveLimits())
-    expect(resolvePortLimits(portLimits(settingsOf()))).toEqual(resolvePortLimits({}))
+    expect(keyLimits(settingsOf())).toEqual(KEY_LIMITS)
+    expect(resolveLimits(PORT_LIMITS, portLimits(settingsOf()))).toEqual(
+      resolveLimits(PORT_LIMITS, {}),
+    )
   })
 
   const COUNTS = ['submits-per-minute', 'max-running-turns', 'max-open-streams', 'max-connections']

@@ -69,7 +69,11 @@ describe('malformed requests are refused with a code and have no effect', () => 
   async function attack(count: number): Promise<Map<number, number>> {
     const noise = [vi.spyOn(console, 'error'), vi.spyOn(console, 'info'), vi.spyOn(console, 'warn')]
     const clock = fakeClock()
-    const limits = { submitsPerMinute: Infinity, runningTurns: Infinity, openStreams: Infinity }
+    const limits = {
+      submitsPerMinute: Infinity,
+      maxRunningTurns: Infinity,
+      maxOpenStreams: Infinity,
+    }
     const server = await startServer({ clock, limits, maxBodyBytes: 16_384 })
     await finishedTurn(server, { turnId: 'known', threadId: 'known' })
     await finishedTurn(server, { turnId: 'other', threadId: 'other' })

@@ -273,7 +273,7 @@ const ROWS: Record<string, Row> = {
     unit: 'characters stored',
     feed: async (size) => {
       const said = times(size / KB, () => delta('a', 'x'.repeat(KB)))
-      const rig = newRig({ rounds: [[open('a'), ...said]], caps: { maxTextChars: TEXT_CHARS } })
+      const rig = newRig({ rounds: [[open('a'), ...said]], caps: { maxTurnChars: TEXT_CHARS } })
       await rig.submit()
       await rig.settled()
       const [code = ''] = (await storyOf(rig.log)).slice(-1)

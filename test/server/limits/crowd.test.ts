@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isSliceOver, nextSlice } from '../../../src/async/time-slice.ts'
 import { connectionsFor, refusalsFor } from '../../../src/server/limits/port-limits.ts'
-import { type Crowd, listen } from '../../../src/server/listen.ts'
+import { listen, type RefusedConnections } from '../../../src/server/listen.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { CountingLog } from '../streams/counting-log.ts'
@@ -72,7 +72,7 @@ function startLongWork(): () => number {
   return () => steps
 }
 
-async function openStreams(url: string, count: number): Promise<Wire[]> {
+async function maxOpenStreams(url: string, count: number): Promise<Wire[]> {
   const wires: Wire[] = []
   for (let each = 0; each < count; each++) {
     const wire = await Wire.open(url)
@@ -86,7 +86,7 @@ async function openStreams(url: string, count: number): Promise<Wire[]> {
 describe('a connection above the limit', () => {
   test('gets our error response and is closed', async () => {
     const { url } = await crowdedServer(2)
-    await openStreams(url, 2)
+    await maxOpenStreams(url, 2)
     const wire = await Wire.open(url)
     wire.send(GET('/healthz'))
     await wire.closed
@@ -101,14 +101,14 @@ describe('a connection above the limit', () => {
 
   test('gets a response that every client understands', async () => {
     const { url } = await crowdedServer(1)
-    await openStreams(url, 1)
+    await maxOpenStreams(url, 1)
     const { status, headers } = await fetch(`${url}/healthz`)
     expect([status, headers.get('retry-after')]).toEqual([503, '1'])
   })
 
   test('causes no other work, whatever it requests', async () => {
     const { url, log } = await crowdedServer(1)
-    await openStreams(url, 1)
+    await maxOpenStreams(url, 1)
     const wire = await Wire.open(url)
     const body = '{"prompt":"Hi","threadId":"new"}'
     const type = 'content-type: application/json\r\n'
@@ -121,7 +121,7 @@ describe('a connection above the limit', () => {
 
   test('is closed after a second if its client does not close it', async () => {
     const { url, clock } = await crowdedServer(1)
-    await openStreams(url, 1)
+    await maxOpenStreams(url, 1)
     const wire = await Wire.open(url)
     wire.socket.allowHalfOpen = true
     await wire.until('CONNECTIONS_LIMITED')
@@ -134,7 +134,7 @@ describe('a connection above the limit', () => {
 
   test('does not disturb the others, and is accepted when one of them closes', async () => {
     const { url, sayTo } = await crowdedServer(3)
-    const [first, ...others] = await openStreams(url, 3)
+    const [first, ...others] = await maxOpenStreams(url, 3)
     for (let each = 0; each < 5; each++) {
       const wire = await Wire.open(url)
       await wire.until('CONNECTIONS_LIMITED')
@@ -167,8 +167,8 @@ test('connections that arrive together are accepted soon, while long work runs',
 describe('under attack by 600 idle connections', () => {
   test('existing clients are served, and new ones when some leave', async () => {
     const { url, sayTo, clock } = await crowdedServer(20)
-    const streams = await openStreams(url, 10)
-    const asking = await openStreams(url, 1)
+    const streams = await maxOpenStreams(url, 10)
+    const asking = await maxOpenStreams(url, 1)
     asking[0]?.close()
     const attackers = await Promise.all(Array.from({ length: 600 }, () => Wire.open(url)))
     await sayTo(streams)
@@ -221,13 +221,13 @@ describe('a burst of connections', () => {
 
 test('without a limit all connections are accepted', async () => {
   const { url } = await crowdedServer(Infinity)
-  const wires = await openStreams(url, 150)
+  const wires = await maxOpenStreams(url, 150)
   expect(wires.every(({ status }) => status === 200)).toBe(true)
 })
 
 test('closing the server does not wait for refused connections', async () => {
   const { url, close } = await crowdedServer(1)
-  const [stream] = await openStreams(url, 1)
+  const [stream] = await maxOpenStreams(url, 1)
   const wire = await Wire.open(url)
   await wire.until('CONNECTIONS_LIMITED')
   await Promise.all([close(), stream?.closed, wire.closed])
@@ -236,12 +236,12 @@ test('closing the server does not wait for refused connections', async () => {
 
 test('refused connections are reported once a minute with their number', async () => {
   const clock = fakeClock()
-  const reports: Crowd[] = []
+  const reports: RefusedConnections[] = []
   const listening = await listen(gatewayOn(new CountingLog()), {
     port: 0,
     maxConnections: 1,
     clock,
-    onCrowded: (crowd) => reports.push(crowd),
+    onConnectionsRefused: (report) => reports.push(report),
   })
   onTestFinished(() => listening.close())
   const first = await Wire.open(listening.url)

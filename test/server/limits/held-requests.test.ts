@@ -32,7 +32,7 @@ const DOORS = {
 }
 
 function startGuarded(): Promise<TestServer> {
-  return guardedServer({ limits: { ...UNLIMITED, unsentBytes: LIMIT } })
+  return guardedServer({ limits: { ...UNLIMITED, maxUnsentBytes: LIMIT } })
 }
 
 describe.each(Object.entries(DOORS))('%s', (_name, request) => {

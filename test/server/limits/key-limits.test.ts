@@ -54,7 +54,7 @@ describe('the submits of a key', () => {
   })
 
   test('do not count when the running turns limit refused them', async () => {
-    const { clock, limits } = newLimits({ submitsPerMinute: 2, runningTurns: 1 })
+    const { clock, limits } = newLimits({ submitsPerMinute: 2, maxRunningTurns: 1 })
     const leave = limits.admitTurn(ONE)
     await clock.advance(30_000)
     for (let each = 0; each < 10; each++) {
@@ -68,7 +68,7 @@ describe('the submits of a key', () => {
 
 describe('the running turns of a key', () => {
   test('are admitted up to the limit, and again for each that ends', () => {
-    const { limits } = newLimits({ runningTurns: 2 })
+    const { limits } = newLimits({ maxRunningTurns: 2 })
     const leave = [limits.admitTurn(ONE), limits.admitTurn(ONE)]
     expect(outcome(() => limits.admitTurn(ONE))).toBe('TURNS_LIMITED 5')
     leave[0]?.()
@@ -77,7 +77,7 @@ describe('the running turns of a key', () => {
   })
 
   test('release their slot once, however often they end', () => {
-    const { limits } = newLimits({ runningTurns: 2 })
+    const { limits } = newLimits({ maxRunningTurns: 2 })
     const leave = limits.admitTurn(ONE)
     limits.admitTurn(ONE)
     leave()
@@ -89,7 +89,7 @@ describe('the running turns of a key', () => {
 
 describe('the open streams of a key', () => {
   test('are admitted up to the limit, and again for each that closes', () => {
-    const { limits } = newLimits({ openStreams: 1 })
+    const { limits } = newLimits({ maxOpenStreams: 1 })
     const slot = limits.takeStream(ONE)
     expect(outcome(() => limits.takeStream(ONE))).toBe('STREAMS_LIMITED 5')
     slot.free()
@@ -100,7 +100,7 @@ describe('the open streams of a key', () => {
 })
 
 describe('keys', () => {
-  const some = { submitsPerMinute: 1, runningTurns: 1, openStreams: 1 }
+  const some = { submitsPerMinute: 1, maxRunningTurns: 1, maxOpenStreams: 1 }
   const OTHERS: Record<string, Caller> = {
     'another key of the tenant': OTHER,
     'a key of the same name of another tenant': { tenant: 'zeta', key: 'one' },
@@ -143,7 +143,7 @@ describe('keys', () => {
   })
 
   test('have their full limit, and no more, when they return', async () => {
-    const { clock, limits } = newLimits({ submitsPerMinute: 2, runningTurns: 1 })
+    const { clock, limits } = newLimits({ submitsPerMinute: 2, maxRunningTurns: 1 })
     limits.admitTurn(ONE)()
     await clock.advance(60_000)
     limits.admitTurn(OTHER)
@@ -186,7 +186,7 @@ describe('limits', () => {
 
   test.each([0, -1, 1.5, Number.NaN, -Infinity])('cannot be %s', (value) => {
     const clock = fakeClock()
-    for (const name of ['submitsPerMinute', 'runningTurns', 'openStreams']) {
+    for (const name of ['submitsPerMinute', 'maxRunningTurns', 'maxOpenStreams']) {
       expect(() => new KeyLimits({ [name]: value }, clock)).toThrow(
         `${name} must be an integer from 1, or Infinity for no limit, not ${value}`,
       )

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { resolveLimits } from '../../../src/server/limits/key-limits.ts'
 import {
   nodeMaxHeaders,
   nodeOptions,
   nodeWriteTimeout,
+  PORT_LIMITS,
   type PortLimits,
-  resolvePortLimits,
 } from '../../../src/server/limits/port-limits.ts'
 
 describe('the port limits', () => {
@@ -12,17 +13,17 @@ describe('the port limits', () => {
     '%s is an integer ≥ 1, or Infinity',
     (name) => {
       for (const value of [0, -1, 1.5, Number.NaN]) {
-        expect(() => resolvePortLimits({ [name]: value })).toThrow(
+        expect(() => resolveLimits(PORT_LIMITS, { [name]: value })).toThrow(
           `${name} must be an integer from 1, or Infinity for no limit, not ${value}`,
         )
       }
-      expect(resolvePortLimits({ [name]: Infinity })[name]).toBe(Infinity)
-      expect(resolvePortLimits({ [name]: 7 })[name]).toBe(7)
+      expect(resolveLimits(PORT_LIMITS, { [name]: Infinity })[name]).toBe(Infinity)
+      expect(resolveLimits(PORT_LIMITS, { [name]: 7 })[name]).toBe(7)
     },
   )
 
   test('have the documented defaults', () => {
-    expect(resolvePortLimits({})).toEqual({
+    expect(resolveLimits(PORT_LIMITS, {})).toEqual({
       maxConnections: 10_000,
       maxUrlBytes: 8192,
       maxHeaderBytes: 16_384,
@@ -36,7 +37,7 @@ describe('the port limits', () => {
 
   test('are checked often enough to be precise', () => {
     const interval = (limits: Partial<PortLimits>) =>
-      nodeOptions(resolvePortLimits(limits)).connectionsCheckingInterval
+      nodeOptions(resolveLimits(PORT_LIMITS, limits)).connectionsCheckingInterval
     expect(interval({})).toBe(1000)
     expect(interval({ headersTimeoutMs: 2000 })).toBe(100)
     expect(interval({ requestTimeoutMs: 1000 })).toBe(50)
@@ -45,12 +46,12 @@ describe('the port limits', () => {
   })
 
   test('are consistent: headersTimeout is at most requestTimeout', () => {
-    const options = nodeOptions(resolvePortLimits({ requestTimeoutMs: 5000 }))
+    const options = nodeOptions(resolveLimits(PORT_LIMITS, { requestTimeoutMs: 5000 }))
     expect(options).toMatchObject({ headersTimeout: 5000, requestTimeout: 5000 })
   })
 
   test('that are infinite are also disabled in Node', () => {
-    const limits = resolvePortLimits({
+    const limits = resolveLimits(PORT_LIMITS, {
       ...{ headersTimeoutMs: Infinity, requestTimeoutMs: Infinity, keepAliveTimeoutMs: Infinity },
       ...{ writeTimeoutMs: Infinity, maxHeaders: Infinity, maxUrlBytes: Infinity },
     })

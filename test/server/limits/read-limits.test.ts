@@ -27,7 +27,7 @@ function told({ status, headers, json }: Answer): string {
 describe('the reads of a key', () => {
   test('are refused above the limit and allowed again when one ends', async () => {
     const { log, release } = heldLog()
-    const server = await startServer({ log, limits: { ...UNLIMITED, concurrentReads: 2 } })
+    const server = await startServer({ log, limits: { ...UNLIMITED, maxConcurrentReads: 2 } })
     const reads = [list(server), list(server)]
     await expect.poll(() => release.length).toBe(2)
     expect(told(await list(server))).toBe('429 READS_LIMITED 5')
@@ -54,7 +54,7 @@ describe('the reads of a key', () => {
   })
 
   test('release their slot when they fail', async () => {
-    const server = await startServer({ limits: { ...UNLIMITED, concurrentReads: 1 } })
+    const server = await startServer({ limits: { ...UNLIMITED, maxConcurrentReads: 1 } })
     for (let each = 0; each < 10; each++) {
       expect((await call(server, 'GET /api/v2/runs/unknown')).status).toBe(404)
     }
@@ -64,7 +64,7 @@ describe('the reads of a key', () => {
 
   test('do not affect another key', async () => {
     const { log, release } = heldLog()
-    const server = await guardedServer({ log, limits: { ...UNLIMITED, concurrentReads: 1 } })
+    const server = await guardedServer({ log, limits: { ...UNLIMITED, maxConcurrentReads: 1 } })
     // Tenants have logs of their own.
     const held = vi.spyOn(log.ofTenant('acme'), 'listThreads')
     held.mockImplementation(async () => {

@@ -11,7 +11,7 @@ import { call, startServer } from '../support.ts'
 import { UNLIMITED } from '../unlimited.ts'
 
 const LIMIT = 3
-const limits = { ...UNLIMITED, openStreams: LIMIT }
+const limits = { ...UNLIMITED, maxOpenStreams: LIMIT }
 
 /** A server with a turn that has ended, `turn`, and one that has not, `open`. */
 async function served() {
@@ -278,7 +278,7 @@ describe('a combined submit and stream', () => {
 })
 
 test('a key with all its streams open does not affect another', async () => {
-  const server = await guardedServer({ limits: { ...limits, openStreams: 1 } })
+  const server = await guardedServer({ limits: { ...limits, maxOpenStreams: 1 } })
   const port = Number(new URL(server.url).port)
   for (const [tenant, key] of [
     ['acme', ACME],

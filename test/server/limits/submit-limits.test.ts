@@ -100,7 +100,7 @@ test('are counted together for both routes', async () => {
 })
 
 describe('the running turns', () => {
-  const limits = { ...UNLIMITED, runningTurns: 1 }
+  const limits = { ...UNLIMITED, maxRunningTurns: 1 }
 
   /** Whether one more is admitted; it is ended again. */
   async function isFree(server: TestServer): Promise<boolean> {
@@ -192,7 +192,7 @@ describe('the running turns', () => {
   })
 
   test('do not count a submit to a busy thread', async () => {
-    const server = await startServer({ limits: { ...UNLIMITED, runningTurns: 2 } })
+    const server = await startServer({ limits: { ...UNLIMITED, maxRunningTurns: 2 } })
     await heldTurn(server, { threadId: 'busy' })
     for (let each = 0; each < 3; each++) {
       const { json } = await submit(server, { threadId: 'busy' })
@@ -203,7 +203,7 @@ describe('the running turns', () => {
 })
 
 describe('one key at its limits', () => {
-  const limits = { submitsPerMinute: 2, runningTurns: 1, openStreams: 1 }
+  const limits = { submitsPerMinute: 2, maxRunningTurns: 1, maxOpenStreams: 1 }
 
   test('does not affect another tenant', async () => {
     const server = await guardedServer({ limits })

@@ -70,7 +70,7 @@ describe.each([
   ['POST /xapi/threads/{threadId}/turn', submitAndStream],
   ['POST /v1/chat/completions', chat],
 ])('a tenant at its thread limit: %s', (_route, create) => {
-  const limits = { ...UNLIMITED, storedThreads: 2 }
+  const limits = { ...UNLIMITED, maxThreads: 2 }
   const refusal = create === chat ? '429 rate_limit_exceeded 60' : '429 THREADS_LIMITED 60'
 
   test('gets no new thread or turn; existing threads and other tenants are unaffected', async () => {
@@ -96,13 +96,13 @@ describe.each([
 })
 
 test('is not exceeded by concurrent creations', async () => {
-  const server = await startServer({ limits: { ...UNLIMITED, storedThreads: 3 } })
+  const server = await startServer({ limits: { ...UNLIMITED, maxThreads: 3 } })
   const answers = await Promise.all(Array.from({ length: 10 }, () => createThread(server)))
   expect(answers.filter(({ status }) => status === 201)).toHaveLength(3)
 })
 
 test('gets the stored turn for a repeated submit', async () => {
-  const server = await startServer({ limits: { ...UNLIMITED, storedThreads: 1 } })
+  const server = await startServer({ limits: { ...UNLIMITED, maxThreads: 1 } })
   const { turnId, threadId } = await heldTurn(server, { runId: 'run' })
   const again = { prompt: 'Hi', providerId: 'held', runId: 'run' }
   const answer = await call(server, 'POST /api/v2/submit', { body: again })
@@ -113,7 +113,7 @@ test('is counted once a minute, and every 5 s while it is full', async () => {
   const clock = fakeClock()
   const log = new MemoryLog({ clock })
   const count = vi.spyOn(log, 'countThreads')
-  const server = await startServer({ clock, log, limits: { ...UNLIMITED, storedThreads: 3 } })
+  const server = await startServer({ clock, log, limits: { ...UNLIMITED, maxThreads: 3 } })
   for (const id of ['a', 'b']) await createThread(server, id)
   expect(count).toHaveBeenCalledTimes(1)
   // As another instance would.

@@ -20,7 +20,7 @@ const MB = 1024 * 1024
 async function bigServer(port: Partial<PortLimits>) {
   const log = new CountingLog()
   const providers = new Providers([NOBODY])
-  const gateway = createGateway({ log, providers, owner: 'test', limits: UNLIMITED })
+  const gateway = createGateway({ log, providers, instance: 'test', limits: UNLIMITED })
   const answers: ServerResponse[] = []
   const text = 'x'.repeat(24 * MB)
   gateway.app.get('/big', (c) => {

@@ -176,7 +176,7 @@ test('unread replays of a response hold no more than their key may leave unread'
   checkUnread({ path: '/v1/responses/resp_turn?stream=true' }))
 
 test('nothing is encoded for clients that left', async () => {
-  const server = await startServer({ limits: { ...UNLIMITED, unsentBytes: UNSENT_BYTES } })
+  const server = await startServer({ limits: { ...UNLIMITED, maxUnsentBytes: UNSENT_BYTES } })
   const turn = { prompt: 'Hi', model: 'held/m', turnId: 'turn', threadId: 'thread' }
   await finishCall(server, () => post(server, '/api/v2/submit', turn))
   const quiet = untilQuiet()
@@ -188,21 +188,21 @@ test('nothing is encoded for clients that left', async () => {
   const encode = vi.spyOn(JSON, 'stringify')
   onTestFinished(() => encode.mockRestore())
   for (const wire of wires) wire.close()
-  await expect.poll(() => openStreams(server)).toBe(0)
+  await expect.poll(() => maxOpenStreams(server)).toBe(0)
   let encoded = 0
   for (const { value } of encode.mock.results) encoded += String(value).length
   // One of them may have been at work.
   expect(encoded / KB).toBeLessThan(2 * TEXT.pieces)
 })
 
-async function openStreams({ url }: TestServer): Promise<number> {
+async function maxOpenStreams({ url }: TestServer): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text()
   const open = text.matchAll(/^turnstream_stream_clients\{\S+\} (\d+)$/gm)
   return Array.from(open, ([, streams]) => Number(streams)).reduce((sum, each) => sum + each, 0)
 }
 
 async function checkUnread(request: StreamRequest): Promise<void> {
-  const server = await startServer({ limits: { ...UNLIMITED, unsentBytes: UNSENT_BYTES } })
+  const server = await startServer({ limits: { ...UNLIMITED, maxUnsentBytes: UNSENT_BYTES } })
   const { path, body } = request
   const turn = { prompt: 'Hi', model: 'held/m', turnId: 'turn', threadId: 'thread' }
   const [first, whole] = body === undefined ? ['/api/v2/submit', turn] : [path, body]

@@ -14,8 +14,8 @@ import { Wire } from '../wire.ts'
 const MB = 1024 * 1024
 
 /** Two tenants with a turn of 16 MB each, which is more than sockets hold. */
-async function bigServer(unsentBytes: number): Promise<TestServer> {
-  const server = await guardedServer({ limits: { ...UNLIMITED, unsentBytes } })
+async function bigServer(maxUnsentBytes: number): Promise<TestServer> {
+  const server = await guardedServer({ limits: { ...UNLIMITED, maxUnsentBytes } })
   for (const tenant of ['acme', 'umbrella']) {
     const log = server.log.ofTenant(tenant)
     await writeLongTurn(log, { turnId: 'big', threadId: 'h', deltas: 16, text: 'x'.repeat(MB) })
@@ -197,7 +197,7 @@ describe('the unsent bytes of a key', () => {
 
   test('keep the key from being forgotten', async () => {
     const clock = fakeClock(1_000_000)
-    const limits = new KeyLimits({ ...UNLIMITED, unsentBytes: 10 }, clock)
+    const limits = new KeyLimits({ ...UNLIMITED, maxUnsentBytes: 10 }, clock)
     const release = limits.holdAnswer(CALLER, 10)
     await clock.advance(120_000)
     limits.takeStream({ tenant: 'acme', key: 'other' }).free()

@@ -41,7 +41,7 @@ export const TURN_ROWS = {
   },
   turnstream_turns_ended_total: async () => {
     const vendors = failingProvider('the-vendors-own')
-    const server = await startServer({ more: [vendors], caps: { maxTextChars: 5 } })
+    const server = await startServer({ more: [vendors], caps: { maxTurnChars: 5 } })
     await finishedTurn(server)
     await finishedTurn(server, { model: 'failing/m' })
     const { runId, call: vendor } = await heldTurn(server)

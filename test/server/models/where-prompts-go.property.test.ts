@@ -192,7 +192,7 @@ async function faultsOf(all: readonly Setup[], asked: readonly Wish[]): Promise<
   )
   const gateway = createGateway({
     log,
-    owner: 'test',
+    instance: 'test',
     providers: new Providers(configured),
     limits: UNLIMITED,
     shutdownGraceMs: 0,

@@ -191,8 +191,8 @@ describe('keys', () => {
 describe('limits', () => {
   test.each([
     ['submitsPerMinute', { submitsPerMinute: 1 }],
-    ['runningTurns', { runningTurns: 1 }],
-    ['openStreams', { openStreams: 1 }],
+    ['maxRunningTurns', { maxRunningTurns: 1 }],
+    ['maxOpenStreams', { maxOpenStreams: 1 }],
   ] as const)('%s', async (_name, limits) => {
     const server = await startServer({ limits })
     const client = clientOf(server)
@@ -208,7 +208,7 @@ describe('limits', () => {
   })
 
   test('a slot is released after every response and error', async () => {
-    const server = await startServer({ limits: { openStreams: 1 } })
+    const server = await startServer({ limits: { maxOpenStreams: 1 } })
     const client = clientOf(server)
     for (const body of [{}, { stream: true }, { model: 'plain/no' }, { seed: 1 }, { n: 1 }]) {
       await post(server, { ...PLAIN, ...body })

@@ -171,8 +171,8 @@ describe('two gateways on one Redis', () => {
   async function pair() {
     const open = inRedis()
     return [
-      await startServer({ log: await open(), owner: 'one' }),
-      await startServer({ log: await open(), owner: 'other' }),
+      await startServer({ log: await open(), instance: 'one' }),
+      await startServer({ log: await open(), instance: 'other' }),
     ] as const
   }
 

@@ -36,7 +36,7 @@ async function noticed(server: TestServer): Promise<void> {
 
 describe('a client that disconnects', () => {
   test('does not cancel the turn', async () => {
-    const server = await startServer({ limits: { ...UNLIMITED, openStreams: 1 } })
+    const server = await startServer({ limits: { ...UNLIMITED, maxOpenStreams: 1 } })
     const { running, stream, turnId } = await begun(server)
     stream.controller.abort()
     await noticed(server)
@@ -72,7 +72,7 @@ describe('a client that disconnects', () => {
   })
 
   test('releases its slot', async () => {
-    const server = await startServer({ limits: { openStreams: 1, runningTurns: 10 } })
+    const server = await startServer({ limits: { maxOpenStreams: 1, maxRunningTurns: 10 } })
     const { stream, turnId } = await begun(server, TIED)
     stream.controller.abort()
     await sealed(server.log, turnId)

@@ -129,7 +129,7 @@ class WaitingLog extends MemoryLog {
 
 test('what a request refers to is read within the limits of its key', async () => {
   const log = new WaitingLog()
-  const server = await startServer({ log, limits: { ...UNLIMITED, concurrentReads: 1 } })
+  const server = await startServer({ log, limits: { ...UNLIMITED, maxConcurrentReads: 1 } })
   const body = { model: 'plain/m', input: 'Hi' }
   const { id } = json(await send(server, 'POST /v1/responses', body))
   const next = log.nextLookup()

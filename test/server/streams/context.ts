@@ -37,7 +37,7 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
   const context: GatewayContext = {
     clock,
     providers,
-    turns: new TurnRunner({ log, providers, owner: 'test', clock }),
+    turns: new TurnRunner({ log, providers, instance: 'test', clock }),
     generateId: () => 'id',
     readiness: new Readiness({ log, clock, isOpen: () => true }),
     closing: signal,

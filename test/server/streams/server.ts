@@ -51,7 +51,7 @@ export interface Served {
 /** A gateway without its port. */
 export function gatewayOn(log: TurnLog, options: Partial<GatewayOptions> = {}): Gateway {
   const providers = new Providers([NOBODY])
-  return createGateway({ log, providers, owner: 'test', limits: UNLIMITED, ...options })
+  return createGateway({ log, providers, instance: 'test', limits: UNLIMITED, ...options })
 }
 
 /** Serves a log over real HTTP until the end of the test. */

@@ -97,7 +97,7 @@ function turnOfTheLoop(): Promise<void> {
 
 async function checkReader(open: (server: TestServer) => Promise<Opened>): Promise<void> {
   const sent = watchConnection()
-  const server = await startServer({ caps: { maxTextChars: Infinity } })
+  const server = await startServer({ caps: { maxTurnChars: Infinity } })
   const { client, call } = await open(server)
   const tail = tailOf(client)
   const until = async (text: string) => {

@@ -188,7 +188,7 @@ describe('GET /xapi/streams', () => {
   })
 
   test('counts each of its threads as a stream of the key', async () => {
-    const server = await startServer({ limits: { openStreams: 3 } })
+    const server = await startServer({ limits: { maxOpenStreams: 3 } })
     for (const threadId of ['one', 'two']) {
       await finishedTurn(server, { threadId, model: 'plain/m' })
     }

@@ -129,7 +129,7 @@ async function holdings(log: TurnLog): Promise<unknown> {
 
 const { app } = createGateway({
   log: new MemoryLog(),
-  owner: 'test',
+  instance: 'test',
   providers: new Providers([NOBODY]),
 })
 const document = openapiDocument(app)
