@@ -371,7 +371,7 @@ export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<
   }
 
   override write(entry: Entries[Name]): boolean {
-    if ('payload' in entry && hasAttachments(entry)) this.#turn?.expectLarge(entry as StreamEvent)
+    if ('payload' in entry && hasAttachments(entry)) this.#turn?.expectLarge(entry)
     return super.write(entry)
   }
 

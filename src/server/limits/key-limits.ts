@@ -46,7 +46,7 @@ export function resolveLimits<Limits extends Record<keyof Limits, number>>(
 }
 
 /** `Infinity` disables a limit. 0 is refused as ambiguous: "none" or "no limit". */
-export function checkLimit(name: string, value: number): void {
+function checkLimit(name: string, value: number): void {
   if (value === Infinity || (Number.isSafeInteger(value) && value >= 1)) return
   const detail = `${name} must be an integer from 1, or Infinity for no limit, not ${value}`
   throw new TurnstreamError('OPTION_INVALID', detail)
