@@ -1,8 +1,6 @@
-export { createAnthropicMessagesProvider } from './adapters/anthropic-messages/adapter.ts'
 export { translateAnthropicMessages } from './adapters/anthropic-messages/translate.ts'
 export { translateCodex } from './adapters/codex/translate.ts'
 export { type StampOptions, stamp } from './adapters/event-stamp.ts'
-export { createGeminiProvider } from './adapters/gemini/adapter.ts'
 export { translateGemini } from './adapters/gemini/translate.ts'
 export type {
   CallObserver,
@@ -11,10 +9,7 @@ export type {
   TimeLimits,
 } from './adapters/http-provider.ts'
 export type { ConfiguredTraits, Effort, ModelTraits } from './adapters/model-traits.ts'
-export type { OpenaiChatOptions } from './adapters/openai-chat/adapter.ts'
-export { createOpenaiChatProvider } from './adapters/openai-chat/adapter.ts'
 export { translateOpenaiChat } from './adapters/openai-chat/translate.ts'
-export { createOpenaiResponsesProvider } from './adapters/openai-responses/adapter.ts'
 export { translateOpenaiResponses } from './adapters/openai-responses/translate.ts'
 export type {
   JsonSchemaFormat,
@@ -41,6 +36,14 @@ export {
   type ToolCallState,
 } from './adapters/tool-call-aggregator.ts'
 export type { FinishReason, Translation, TranslationContext } from './adapters/translation.ts'
+export type { VendorOptions } from './adapters/vendor.ts'
+export type { OpenaiChatOptions } from './adapters/vendors.ts'
+export {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from './adapters/vendors.ts'
 export { type Clock, sleep } from './async/clock.ts'
 export type { ResponseStreamConfig } from './async/response-stream.ts'
 export { ResponseStream, ResponseStreamError } from './async/response-stream.ts'

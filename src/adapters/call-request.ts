@@ -1,45 +1,16 @@
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
-import type { HttpProviderOptions } from './http-provider.ts'
 import { forProvider, isCompaction, withoutVendorFields } from './issuer.ts'
-import type { ModelTable, ModelTraits, TraitRows } from './model-traits.ts'
+import type { ModelTable } from './model-traits.ts'
 import type { ProviderRequest, SettingName } from './provider.ts'
 import type { RefusedData } from './refused-data.ts'
 import { CallIdRestorer } from './sent-call-ids.ts'
-import { fitSettings, type VendorSettings, withoutSettings } from './settings.ts'
-import type { Translation, TranslationContext } from './translation.ts'
-import type { Ownership, VendorRequest } from './vendor-request.ts'
-
-/** An API that is called over HTTP and responds with a stream. */
-export interface Vendor<Options extends HttpProviderOptions> {
-  /** Id of its providers by default. */
-  readonly id: string
-  /** How it recognizes its own items, if it tells its responses apart. */
-  readonly ownership?: (providerId: string) => Ownership
-  /** How its models differ. */
-  readonly models?: TraitRows
-  /** What its requests may hold. */
-  readonly settings?: (options: Options, models: ModelTable) => VendorSettings
-  readonly buildRequest: (
-    request: ProviderRequest,
-    options: Options & { models?: ModelTable },
-  ) => VendorRequest
-  readonly createTranslation: (context: TranslationContext) => Translation
-  /** Matches the errors by which it refuses signatures and encrypted reasoning. */
-  readonly refusal?: RegExp
-  /** What an error says about the model of the request, so that it can be asked in another form. */
-  readonly learn?: (request: ProviderRequest, error: string) => Partial<ModelTraits> | undefined
-  /** The request to send after an error about a setting that nobody asked for, without that setting. */
-  readonly withoutDefaults?: (
-    request: ProviderRequest,
-    error: string,
-  ) => ProviderRequest | undefined
-  /** Builds the request after a refusal, from items without vendor data. Default `buildRequest`. */
-  readonly rebuildRequest?: Vendor<Options>['buildRequest']
-}
+import { fitSettings, withoutSettings } from './settings.ts'
+import type { Vendor, VendorOptions } from './vendor.ts'
+import type { VendorRequest } from './vendor-request.ts'
 
 /** What is sent: items with the vendor data of this provider, except for what the vendor has refused. */
-export class CallRequest<Options extends HttpProviderOptions & { id: string; models: ModelTable }> {
+export class CallRequest<Options extends VendorOptions & { id: string; models: ModelTable }> {
   readonly #vendor: Vendor<Options>
   readonly #options: Options
   /** What the provider has refused in any request. */

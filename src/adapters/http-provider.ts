@@ -18,14 +18,15 @@ import {
   vendorCode,
   vendorMessage,
 } from './call-faults.ts'
-import { CallRequest, type Vendor } from './call-request.ts'
+import { CallRequest } from './call-request.ts'
 import { withIssuer } from './issuer.ts'
-import { type ConfiguredTraits, ModelTable } from './model-traits.ts'
+import { ModelTable } from './model-traits.ts'
 import { type Provider, ProviderStream, type RunContext } from './provider.ts'
 import { RefusedData } from './refused-data.ts'
 import { type ModelClient, toModelClient } from './response-events.ts'
 import { fitSettings } from './settings.ts'
 import { Stall, TimeoutError, timeoutError } from './stall.ts'
+import type { Vendor, VendorOptions } from './vendor.ts'
 import { concealing } from './vendor-errors.ts'
 import { VendorReader } from './vendor-input.ts'
 import { checkBaseUrl, responseIdsIn } from './vendor-request.ts'
@@ -41,12 +42,7 @@ export interface TimeLimits {
 }
 
 /** Options of every HTTP provider. */
-export interface HttpProviderOptions {
-  /** Provider id of its responses. */
-  id?: string
-  baseUrl?: string
-  apiKey?: string
-  headers?: Record<string, string>
+export interface HttpProviderOptions extends VendorOptions {
   timeLimits?: Partial<TimeLimits>
   /** Maximum bytes without an event. 64 MiB by default. */
   maxStalledBytes?: number
@@ -59,10 +55,6 @@ export interface HttpProviderOptions {
   /** Retry jitter, from 0 to 1. */
   random?: () => number
   onUnknown?: (type: string) => void
-  /** Output tokens that its models allow. A request for more gets these. */
-  maxOutputTokens?: number
-  /** What its models take, where their names do not tell. */
-  modelTraits?: ConfiguredTraits
   /** Maximum characters of one tool call's arguments. 1,000,000 by default. */
   maxArgumentChars?: number
   /** Called for each attempt of each call. Returns what observes its response, if anything. Must not throw. */
@@ -101,9 +93,9 @@ const MAX_STALLED_BYTES = 64 * 1024 * 1024
 const PART_BYTES = 16 * 1024
 
 /** A provider whose URL depends only on its options; OPTION_INVALID if it is not valid. */
-export function httpProvider<Options extends HttpProviderOptions>(
+export function httpProvider<Options extends VendorOptions>(
   vendor: Vendor<Options>,
-  options: Options,
+  options: Options & HttpProviderOptions,
 ): ModelClient {
   checkBaseUrl(options.baseUrl)
   const { id = vendor.id, clock = systemClock } = options

@@ -1,7 +1,7 @@
 import { type Redact, redacting } from '../protocol/redaction.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 import { parseUrl } from '../protocol/url.ts'
-import type { HttpProviderOptions } from './http-provider.ts'
+import type { VendorOptions } from './vendor.ts'
 
 /*
  * Vendor errors are stored in the turn's log and sent to its readers. They may contain anything: the refused
@@ -19,7 +19,7 @@ const INTERNAL_HOST =
 const FILE_PATH =
   /(?:\bfile:\/\/|(?<![\w/.:-])(?=\/(?:app|data|etc|home|mnt|opt|private|proc|root|run|srv|tmp|Users|usr|var|workspace)\/)|\b[A-Z]:(?=\\))[^\s"'<>()|,;]+/g
 
-type Secrets = Pick<HttpProviderOptions, 'apiKey' | 'baseUrl' | 'headers'>
+type Secrets = Pick<VendorOptions, 'apiKey' | 'baseUrl' | 'headers'>
 
 /** Removes secrets and internals from vendor errors. */
 export function concealing(options: Secrets): (error: ErrorObject) => ErrorObject {

@@ -6,11 +6,11 @@ import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import { parseUrl } from '../protocol/url.ts'
 import { asString, type Fields } from './fields.ts'
-import type { HttpProviderOptions } from './http-provider.ts'
 import { vendorFields } from './metadata.ts'
 import type { ModelTable } from './model-traits.ts'
 import type { ProviderRequest } from './provider.ts'
 import type { SentCallIds } from './sent-call-ids.ts'
+import type { VendorOptions } from './vendor.ts'
 
 /** A request in the vendor's form. JSON omits undefined fields of `body`. */
 export interface VendorRequest {
@@ -22,8 +22,7 @@ export interface VendorRequest {
 }
 
 /** `models` is what is known about models; by default it goes by their names. */
-export interface RequestOptions
-  extends Pick<HttpProviderOptions, 'baseUrl' | 'apiKey' | 'headers'> {
+export interface RequestOptions extends Pick<VendorOptions, 'baseUrl' | 'apiKey' | 'headers'> {
   models?: ModelTable
 }
 

@@ -1,7 +1,7 @@
 import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
 import { checkEnvelope, eventLength, eventText } from '../protocol/event-codec.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
-import { OutputEncoder } from '../protocol/output-codec.ts'
+import { OutputEncoder, outputKey } from '../protocol/output-codec.ts'
 import type { ErrorObject, StreamEvent, TurnStatus, Usage } from '../protocol/stream-event.ts'
 import { normalizeEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
@@ -88,7 +88,7 @@ function invalid(detail: string): TurnstreamError {
 
 /** Returns the key of a snapshot: its item id, or the type of a turn event. */
 export function keyOf(output: StreamOutput): string {
-  const key = isRecord(output) ? ('itemId' in output ? output.itemId : output.type) : undefined
+  const key = isRecord(output) ? outputKey(output) : undefined
   if (typeof key !== 'string') throw invalid('the output names neither an item nor a type')
   return key
 }

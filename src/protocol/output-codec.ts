@@ -1,5 +1,10 @@
 import type { StreamOutput } from './stream-output.ts'
 
+/** Returns the key of an output in the log `processed`: its item id, or the type of a turn event. */
+export function outputKey(output: StreamOutput): string {
+  return 'itemId' in output ? output.itemId : output.type
+}
+
 /** `JSON.stringify` alone is faster for shorter texts. */
 const MIN_REUSED_CHARS = 512
 

@@ -18,6 +18,7 @@ import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import { isForProcessor, isInputItem } from '../protocol/item-marks.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import { outputKey } from '../protocol/output-codec.ts'
 import type {
   ErrorObject,
   StreamEvent,
@@ -383,11 +384,6 @@ function cancelledItem({ payload }: StreamEvent): string | undefined {
   }
 }
 
-/** Returns the key of a snapshot in the `processed` log. */
-function keyOf(output: StreamOutput): string {
-  return 'itemId' in output ? output.itemId : output.type
-}
-
 /**
  * Collects the outputs that follow from the events and are missing in `processed`. Only the last output of an
  * item counts: earlier ones may have been seen long ago.
@@ -408,7 +404,7 @@ class DerivedOutputs {
       this.ending = output
       return
     }
-    const key = keyOf(output)
+    const key = outputKey(output)
     const stored = this.#stored.get(key)
     if (stored === undefined ? isUnseen(output) : saysTheSame(stored, output)) {
       this.missing.delete(key)

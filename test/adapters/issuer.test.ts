@@ -1,11 +1,13 @@
 /** Signatures and encrypted reasoning go back to the provider that issued them, over real HTTP. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createAnthropicMessagesProvider } from '../../src/adapters/anthropic-messages/adapter.ts'
-import { createGeminiProvider } from '../../src/adapters/gemini/adapter.ts'
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
-import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
-import { createOpenaiResponsesProvider } from '../../src/adapters/openai-responses/adapter.ts'
 import type { Provider, ProviderRequest } from '../../src/adapters/provider.ts'
+import {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../src/adapters/vendors.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { collect, last, run } from './http-support.ts'

@@ -1,9 +1,11 @@
 /** Servers that repeat one id for every response. The id tells which items of a thread are of one response. */
 import { expect, test } from 'vitest'
-import { createAnthropicMessagesProvider } from '../../src/adapters/anthropic-messages/adapter.ts'
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
-import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
 import type { Provider } from '../../src/adapters/provider.ts'
+import {
+  createAnthropicMessagesProvider,
+  createOpenaiChatProvider,
+} from '../../src/adapters/vendors.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 
 const PROMPT: OutputItem = { type: 'message', id: 'u', origin: 'user', content: 'Hi' }

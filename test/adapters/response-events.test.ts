@@ -1,14 +1,16 @@
 /** V10: providers as model clients that yield ResponseEvents. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { createAnthropicMessagesProvider } from '../../src/adapters/anthropic-messages/adapter.ts'
 import { stamp } from '../../src/adapters/event-stamp.ts'
-import { createGeminiProvider } from '../../src/adapters/gemini/adapter.ts'
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
-import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
-import { createOpenaiResponsesProvider } from '../../src/adapters/openai-responses/adapter.ts'
 import type { ModelClient } from '../../src/adapters/response-events.ts'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
+import {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../src/adapters/vendors.ts'
 import { recordToolsTurn } from '../../src/cli/recordings.ts'
 import { decode } from '../../src/protocol/json.ts'
 import { type ResponseEvent, responseEventSchema } from '../../src/protocol/response.ts'

@@ -1,12 +1,12 @@
 /** Call ids that a vendor refuses: rewritten in the request, and restored where the answer repeats them. */
 import { describe, expect, test } from 'vitest'
-import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
-import {
-  createOpenaiResponsesProvider,
-  toInput,
-} from '../../src/adapters/openai-responses/adapter.ts'
+import { toInput } from '../../src/adapters/openai-responses/adapter.ts'
 import type { Provider } from '../../src/adapters/provider.ts'
 import { sentCallIds } from '../../src/adapters/sent-call-ids.ts'
+import {
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../src/adapters/vendors.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 
 const LONG = `call_${'x'.repeat(80)}`

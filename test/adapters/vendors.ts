@@ -1,10 +1,13 @@
 /** The providers that are called over HTTP, by their ids in the settings of a server. */
-import { createAnthropicMessagesProvider } from '../../src/adapters/anthropic-messages/adapter.ts'
-import { createGeminiProvider } from '../../src/adapters/gemini/adapter.ts'
+
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
-import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
-import { createOpenaiResponsesProvider } from '../../src/adapters/openai-responses/adapter.ts'
 import type { Provider } from '../../src/adapters/provider.ts'
+import {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../src/adapters/vendors.ts'
 
 export interface VendorRow {
   readonly create: (options: HttpProviderOptions) => Provider

@@ -182,6 +182,7 @@ const PUBLIC = {
       'UnknownStreamEvent',
       'Usage',
       'VendorName',
+      'VendorOptions',
     ],
   },
   server: {

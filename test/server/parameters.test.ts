@@ -1,10 +1,12 @@
 /** Parameters of each vendor's API, and what each vendor is then asked with. */
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createAnthropicMessagesProvider } from '../../src/adapters/anthropic-messages/adapter.ts'
-import { createGeminiProvider } from '../../src/adapters/gemini/adapter.ts'
-import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
-import { createOpenaiResponsesProvider } from '../../src/adapters/openai-responses/adapter.ts'
+import {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../src/adapters/vendors.ts'
 import { pollutingKey } from '../../src/server/request-body.ts'
 import { startVendor } from '../adapters/vendor-server.ts'
 import { caseCount } from '../case-count.ts'

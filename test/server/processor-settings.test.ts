@@ -1,12 +1,14 @@
 /** What the settings of the processor change for the readers of a gateway. */
 
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createAnthropicMessagesProvider } from '../../src/adapters/anthropic-messages/adapter.ts'
-import { createGeminiProvider } from '../../src/adapters/gemini/adapter.ts'
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
-import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
-import { createOpenaiResponsesProvider } from '../../src/adapters/openai-responses/adapter.ts'
 import type { Provider } from '../../src/adapters/provider.ts'
+import {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../src/adapters/vendors.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { Lease, LogName } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'

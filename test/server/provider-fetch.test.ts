@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { readBody } from '../../src/adapters/body.ts'
-import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
+import { createOpenaiChatProvider } from '../../src/adapters/vendors.ts'
 import { createProviderFetch } from '../../src/server/provider-fetch.ts'
 import { collect, last, request, run, STOP, TEXT } from '../adapters/http-support.ts'
 import { chunk, HEAD, rawVendor } from '../adapters/raw-vendor.ts'

@@ -1,9 +1,12 @@
 /** Vendors that sign what they say. */
-import { createAnthropicMessagesProvider } from '../../src/adapters/anthropic-messages/adapter.ts'
-import { createGeminiProvider } from '../../src/adapters/gemini/adapter.ts'
+
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
-import { createOpenaiResponsesProvider } from '../../src/adapters/openai-responses/adapter.ts'
 import type { Provider } from '../../src/adapters/provider.ts'
+import {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiResponsesProvider,
+} from '../../src/adapters/vendors.ts'
 
 export interface Said {
   thought: string

@@ -1,16 +1,14 @@
 import { unreachable } from '../../protocol/errors.ts'
 import { isRecord, parseJson, parseJsonObject } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
-import type { Vendor } from '../call-request.ts'
 import { asFields, asList, type Fields } from '../fields.ts'
-import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { THINKING_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import { traitsAfterEffort } from '../model-traits.ts'
 import type { ProviderRequest } from '../provider.ts'
-import type { ModelClient } from '../response-events.ts'
 import { type SentCallIds, sentCallIds, sentId } from '../sent-call-ids.ts'
 import { isOff, writeSettings } from '../settings.ts'
+import type { Vendor, VendorOptions } from '../vendor.ts'
 import {
   type AgentItem,
   type Answer,
@@ -27,11 +25,6 @@ import { CLAUDE_MODELS, traitsAfterThinking } from './models.ts'
 import { anthropicSettings, defaultMaxTokens } from './settings.ts'
 import { translateAnthropicMessages } from './translate.ts'
 import { NAMESPACE } from './wire.ts'
-
-/** Anthropic's Messages API, or a compatible server. */
-export function createAnthropicMessagesProvider(options: HttpProviderOptions = {}): ModelClient {
-  return httpProvider(ANTHROPIC, options)
-}
 
 export const BASE_URL = 'https://api.anthropic.com'
 export const API_VERSION = '2023-06-01'
@@ -69,7 +62,7 @@ export function buildAnthropicMessagesRequest(
 
 const OWNERSHIP: Ownership = { namespace: NAMESPACE, responseField: 'message_id' }
 
-const ANTHROPIC: Vendor<HttpProviderOptions> = {
+export const ANTHROPIC: Vendor<VendorOptions> = {
   id: 'anthropic',
   ownership: () => OWNERSHIP,
   models: CLAUDE_MODELS,

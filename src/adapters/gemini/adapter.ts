@@ -1,13 +1,11 @@
 import { isRecord, parseJsonObject } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
-import type { Vendor } from '../call-request.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
-import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { THOUGHT_SIGNATURE_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import type { ProviderRequest } from '../provider.ts'
-import type { ModelClient } from '../response-events.ts'
 import { writeSettings } from '../settings.ts'
+import type { Vendor, VendorOptions } from '../vendor.ts'
 import {
   type AgentItem,
   type Answer,
@@ -22,11 +20,6 @@ import {
 import { GEMINI_SETTINGS } from './settings.ts'
 import { translateGemini } from './translate.ts'
 import { NAMESPACE } from './wire.ts'
-
-/** Google's Gemini models. */
-export function createGeminiProvider(options: HttpProviderOptions = {}): ModelClient {
-  return httpProvider(GEMINI, options)
-}
 
 export const BASE_URL = 'https://generativelanguage.googleapis.com'
 
@@ -63,7 +56,7 @@ function excuseUnsigned(contents: Contents['contents']): void {
   }
 }
 
-const GEMINI: Vendor<HttpProviderOptions> = {
+export const GEMINI: Vendor<VendorOptions> = {
   id: 'gemini',
   settings: () => GEMINI_SETTINGS,
   buildRequest: buildGeminiRequest,

@@ -1,7 +1,5 @@
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
-import type { Vendor } from '../call-request.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
-import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import {
   ENCRYPTED_CONTENT_REFUSED,
   THINKING_REFUSED,
@@ -11,9 +9,9 @@ import { vendorFields } from '../metadata.ts'
 import { traitsAfterEffort } from '../model-traits.ts'
 import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider.ts'
-import type { ModelClient } from '../response-events.ts'
 import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
+import type { Vendor, VendorOptions } from '../vendor.ts'
 import {
   type AgentItem,
   bearer,
@@ -32,15 +30,7 @@ import { isOpenai, openaiChatSettings } from './settings.ts'
 import { translateOpenaiChat } from './translate.ts'
 import type { ReasoningField } from './wire.ts'
 
-/**
- * Any Chat Completions server: OpenAI, or by its `baseUrl` vLLM, Ollama, OpenRouter, DeepSeek, Groq and others. Give
- * each its own `id`: one server refuses the metadata of another.
- */
-export function createOpenaiChatProvider(options: OpenaiChatOptions = {}): ModelClient {
-  return httpProvider(OPENAI_CHAT, options)
-}
-
-export interface OpenaiChatOptions extends HttpProviderOptions {
+export interface OpenaiChatVendorOptions extends VendorOptions {
   /** Sends `max_tokens`, for servers without `max_completion_tokens`. */
   legacyMaxTokens?: boolean
 }
@@ -51,7 +41,7 @@ const BASE_URL = 'https://api.openai.com/v1'
 /** Converts a `ProviderRequest` to `POST /chat/completions`. */
 export function buildOpenaiChatRequest(
   request: ProviderRequest,
-  options: OpenaiChatOptions & Pick<RequestOptions, 'models'>,
+  options: OpenaiChatVendorOptions & Pick<RequestOptions, 'models'>,
 ): VendorRequest {
   const { id = OPENAI_CHAT_ID, baseUrl = BASE_URL, apiKey, headers } = options
   // Other servers take any length, and some encode data in ids.
@@ -71,7 +61,7 @@ export function buildOpenaiChatRequest(
   }
 }
 
-const OPENAI_CHAT: Vendor<OpenaiChatOptions> = {
+export const OPENAI_CHAT: Vendor<OpenaiChatVendorOptions> = {
   id: OPENAI_CHAT_ID,
   ownership: ownershipOf,
   models: OPENAI_MODELS,

@@ -2,17 +2,15 @@ import type { TurnstreamError } from '../../protocol/errors.ts'
 import { isExecutedByProvider } from '../../protocol/item-marks.ts'
 import { isRecord, parseJsonObject, parseJsonSafe } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
-import type { Vendor } from '../call-request.ts'
 import { asList, asString, type Fields } from '../fields.ts'
-import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { ENCRYPTED_CONTENT_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import { traitsAfterEffort } from '../model-traits.ts'
 import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider.ts'
-import type { ModelClient } from '../response-events.ts'
 import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
+import type { Vendor, VendorOptions } from '../vendor.ts'
 import {
   bearer,
   dataUrl,
@@ -29,11 +27,6 @@ import {
 import { openaiResponsesSettings } from './settings.ts'
 import { translateOpenaiResponses } from './translate.ts'
 import { isWireItem, type WireItem } from './wire.ts'
-
-/** OpenAI's Responses API, or a compatible server. */
-export function createOpenaiResponsesProvider(options: HttpProviderOptions = {}): ModelClient {
-  return httpProvider(OPENAI, options)
-}
 
 export const BASE_URL = 'https://api.openai.com/v1'
 
@@ -77,7 +70,7 @@ function tools(request: ProviderRequest): Fields {
   }
 }
 
-const OPENAI: Vendor<HttpProviderOptions> = {
+export const OPENAI: Vendor<VendorOptions> = {
   id: 'openai',
   models: OPENAI_MODELS,
   settings: (_options, models) => openaiResponsesSettings(models),

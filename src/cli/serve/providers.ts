@@ -1,8 +1,4 @@
-import { createAnthropicMessagesProvider } from '../../adapters/anthropic-messages/adapter.ts'
-import { createGeminiProvider } from '../../adapters/gemini/adapter.ts'
 import type { HttpProviderOptions } from '../../adapters/http-provider.ts'
-import { createOpenaiChatProvider } from '../../adapters/openai-chat/adapter.ts'
-import { createOpenaiResponsesProvider } from '../../adapters/openai-responses/adapter.ts'
 import {
   CODEX_ID,
   PROVIDER_KINDS,
@@ -12,6 +8,12 @@ import {
 import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
 import type { Recordings } from '../../adapters/scripted/wire.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
+import {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../adapters/vendors.ts'
 import { hasCode, withoutSummary } from '../../protocol/errors.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { createProviderFetch } from '../../server/provider-fetch.ts'

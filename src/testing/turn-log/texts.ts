@@ -1,6 +1,6 @@
-import { keyOf } from '../../log/records.ts'
 import { eventIdsOf } from '../../protocol/ids.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
+import { outputKey } from '../../protocol/output-codec.ts'
 import type { StreamOutput } from '../../protocol/stream-output.ts'
 import { payloads } from '../payloads.ts'
 import { type TextRecord } from './append.ts'
@@ -76,7 +76,7 @@ export function outputsOf(turnId: string, updates: string): TextRecord[] {
 export function newestOf<T extends { readonly data: string }>(outputs: readonly T[]): T[] {
   const newest = new Map<string, T>()
   for (const output of outputs) {
-    newest.set(keyOf(parseJsonSafe(output.data) as StreamOutput), output)
+    newest.set(outputKey(parseJsonSafe(output.data) as StreamOutput), output)
   }
   return [...newest.values()]
 }

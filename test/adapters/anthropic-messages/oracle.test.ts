@@ -5,11 +5,9 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  createAnthropicMessagesProvider,
-  toHistory,
-} from '../../../src/adapters/anthropic-messages/adapter.ts'
+import { toHistory } from '../../../src/adapters/anthropic-messages/adapter.ts'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
+import { createAnthropicMessagesProvider } from '../../../src/adapters/vendors.ts'
 import type { ReducedResponse } from '../../../src/protocol/response.ts'
 import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import type { Fields } from './events.ts'

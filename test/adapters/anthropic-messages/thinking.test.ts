@@ -1,12 +1,10 @@
 /** How each Claude model is asked to think, and what is done when it refuses. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import {
-  buildAnthropicMessagesRequest,
-  createAnthropicMessagesProvider,
-} from '../../../src/adapters/anthropic-messages/adapter.ts'
+import { buildAnthropicMessagesRequest } from '../../../src/adapters/anthropic-messages/adapter.ts'
 import type { HttpProviderOptions } from '../../../src/adapters/http-provider.ts'
 import { traitsAfterEffort } from '../../../src/adapters/model-traits.ts'
 import type { ProviderRequest } from '../../../src/adapters/provider.ts'
+import { createAnthropicMessagesProvider } from '../../../src/adapters/vendors.ts'
 import { fixture } from '../../server/openai/stage.ts'
 import { startVendor } from '../vendor-server.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
-import { createGeminiProvider } from '../../../src/adapters/gemini/adapter.ts'
+import { createGeminiProvider } from '../../../src/adapters/vendors.ts'
 import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { startVendor } from '../vendor-server.ts'
 

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import {
-  buildOpenaiResponsesRequest,
-  createOpenaiResponsesProvider,
-} from '../../../src/adapters/openai-responses/adapter.ts'
+import { buildOpenaiResponsesRequest } from '../../../src/adapters/openai-responses/adapter.ts'
 import type { ProviderRequest } from '../../../src/adapters/provider.ts'
+import { createOpenaiResponsesProvider } from '../../../src/adapters/vendors.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { startVendor } from '../vendor-server.ts'
 import { completed, created, type Fields, text } from './events.ts'

@@ -1,9 +1,11 @@
 /** What shows that the metrics of turns say what they promise. */
 import { expect } from 'vitest'
-import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
-import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
 import type { ProcessHealth } from '../../../src/adapters/provider.ts'
 import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
+import {
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../../src/adapters/vendors.ts'
 import type { Clock } from '../../../src/async/clock.ts'
 import { TOOL_MODELS } from '../../../src/cli/scripted-tools.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'

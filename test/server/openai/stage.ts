@@ -2,12 +2,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import OpenAI, { type ClientOptions } from 'openai'
 import { onTestFinished } from 'vitest'
-import { createAnthropicMessagesProvider } from '../../../src/adapters/anthropic-messages/adapter.ts'
-import { createGeminiProvider } from '../../../src/adapters/gemini/adapter.ts'
 import type { HttpProviderOptions } from '../../../src/adapters/http-provider.ts'
-import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
-import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
 import type { Provider } from '../../../src/adapters/provider.ts'
+import {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../../src/adapters/vendors.ts'
 import { type Answer, startVendor, type VendorServer } from '../../adapters/vendor-server.ts'
 import { type ServerOptions, startServer, type TestServer } from '../support.ts'
 
