@@ -53,7 +53,27 @@ function toCompletion(command: Command): Completion {
 const GLOBAL_FLAGS = ['--help', '--version'] as const
 
 function firstWords(table: readonly Completion[]): string {
-  return [...table.map(({ name }) => name), ...GLOBAL_FLAGS].join(' ')
+  const names = new Set(table.map(({ name }) => name.split(' ', 1)[0] ?? ''))
+  return [...names, ...GLOBAL_FLAGS].join(' ')
+}
+
+/** The verbs of commands with two words, such as `cassette record`, by the first word. */
+function verbsByWord(table: readonly Completion[]): Map<string, string[]> {
+  const verbs = new Map<string, string[]>()
+  for (const { name } of table) {
+    const [word = '', verb] = name.split(' ')
+    if (verb !== undefined) verbs.set(word, [...(verbs.get(word) ?? []), verb])
+  }
+  return verbs
+}
+
+/** Completes the verb, or sets `command` to both words and `at` to the position after the first. */
+function verbCases(table: readonly Completion[], assign: Assign, second: string): string {
+  const cases = [...verbsByWord(table)].map(
+    ([word, verbs]) =>
+      `    ${word}) if (( at == 2 )); then ${assign(verbs)}; else command+=" ${second}"; (( at -= 1 )); fi ;;`,
+  )
+  return cases.join('\n')
 }
 
 type Assign = (words: readonly string[]) => string
@@ -71,14 +91,10 @@ function valueCases(table: readonly Completion[], assign: Assign): string {
   return cases.join('\n')
 }
 
-/** The cases of a first word, by its position in the line, and of a flag. `noDash` is a glob. */
-function wordCases(
-  table: readonly Completion[],
-  assign: Assign,
-  { position, noDash }: { readonly position: number; readonly noDash: string },
-): string {
+/** The cases of a first word, which is at position 2, and of a flag. `noDash` is a glob. */
+function wordCases(table: readonly Completion[], assign: Assign, noDash: string): string {
   const cases = table.flatMap(({ name, words, options }) => {
-    const at = `${name} ${position} `
+    const at = `${name} 2 `
     const first = `        '${at}'${noDash}*|'${at}') ${assign(words)} ;;`
     const flags = `        '${name} '*' -'*) ${assign(options.map(({ flag }) => flag))} ;;`
     return words.length === 0 ? [flags] : [first, flags]
@@ -91,13 +107,17 @@ function bashScript(table: readonly Completion[]): string {
   return `# bash completion for turnstream. In ~/.bashrc: source <(turnstream completions bash)
 _turnstream() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} found=''
-  if (( COMP_CWORD == 1 )); then
+  local command=\${COMP_WORDS[1]} at=$COMP_CWORD
+  if (( at == 1 )); then
     found='${firstWords(table)}'
   else
-    case "\${COMP_WORDS[1]} $before" in
+    case $command in
+${verbCases(table, assignInBash, '\${COMP_WORDS[2]}')}
+    esac
+    case "$command $before" in
 ${valueCases(table, assignInBash)}
-      *) case "\${COMP_WORDS[1]} $COMP_CWORD $word" in
-${wordCases(table, assignInBash, { position: 2, noDash: '[!-]' })}
+      *) case "$command $at $word" in
+${wordCases(table, assignInBash, '[!-]')}
       esac ;;
     esac
   fi
@@ -107,20 +127,23 @@ complete -o default -F _turnstream turnstream
 `
 }
 
-/** The same cases as for bash; zsh counts words from 1. Works in `fpath` and with `source`. */
+/** The same cases as for bash. zsh counts words from 1, `at` as bash does. Works in `fpath` and with `source`. */
 function zshScript(table: readonly Completion[]): string {
   return `#compdef turnstream
 # zsh completion for turnstream. In ~/.zshrc, after compinit: source <(turnstream completions zsh)
 _turnstream() {
-  local word=$words[CURRENT] before=$words[CURRENT-1]
+  local word=$words[CURRENT] before=$words[CURRENT-1] command=$words[2] at=$(( CURRENT - 1 ))
   local -a found
-  if (( CURRENT == 2 )); then
+  if (( at == 1 )); then
     found=(${firstWords(table)})
   else
-    case "$words[2] $before" in
+    case $command in
+${verbCases(table, assignInZsh, '$words[3]')}
+    esac
+    case "$command $before" in
 ${valueCases(table, assignInZsh)}
-      *) case "$words[2] $CURRENT $word" in
-${wordCases(table, assignInZsh, { position: 3, noDash: '[^-]' })}
+      *) case "$command $at $word" in
+${wordCases(table, assignInZsh, '[^-]')}
       esac ;;
     esac
   fi
@@ -132,20 +155,32 @@ if [[ $funcstack[1] == _turnstream ]]; then _turnstream "$@"; else compdef _turn
 
 function fishScript(table: readonly Completion[]): string {
   const first = 'complete -c turnstream -n __fish_use_subcommand'
+  const verbs = verbsByWord(table)
+  const commands = table.map(({ name, summary }) => {
+    const [word = '', verb] = name.split(' ')
+    const isNext = `${hasSeen(word)}; and ${hasNotSeen(verbs.get(word) ?? [])}`
+    const start = verb === undefined ? first : `complete -c turnstream -n ${quoted(isNext)}`
+    return `${start} -f -a ${verb ?? word} -d ${quoted(summary)}`
+  })
   const lines = [
     '# fish completion for turnstream. In config.fish: turnstream completions fish | source',
     'complete -c turnstream -e',
     ...GLOBAL_FLAGS.map((flag) => `${first} -l ${flag.slice(2)}`),
-    ...table.map(({ name, summary }) => `${first} -f -a ${name} -d ${quoted(summary)}`),
-    ...table.flatMap(fishLines),
+    ...[...verbs.keys()].map((word) => `${first} -f -a ${word}`),
+    ...commands,
+    ...table.flatMap((each) => fishLines(each, [...verbs.keys()])),
   ]
   return `${lines.join('\n')}\n`
 }
 
-function fishLines({ name, words, options }: Completion): string[] {
-  const seen = `__fish_seen_subcommand_from ${name}`
-  const list = words.join(' ')
-  const isFirst = quoted(`${seen}; and not __fish_seen_subcommand_from ${list}`)
+const hasSeen = (word: string) => `__fish_seen_subcommand_from ${word}`
+const hasNotSeen = (words: readonly string[]) => `not ${hasSeen(words.join(' '))}`
+
+/** `groups` are the first words of commands with two. */
+function fishLines({ name, words, options }: Completion, groups: readonly string[]): string[] {
+  const [word = '', verb] = name.split(' ')
+  const seen = `${hasSeen(word)}; and ${verb === undefined ? hasNotSeen(groups) : hasSeen(verb)}`
+  const isFirst = quoted(`${seen}; and ${hasNotSeen(words)}`)
   const flags = options.map(({ flag, takesValue, choices }) => {
     // `-x` takes a value that is not a file, `-r` one that may be.
     const value = choices.length === 0 ? ' -r' : ` -x -a ${quoted(choices.join(' '))}`
@@ -153,7 +188,7 @@ function fishLines({ name, words, options }: Completion): string[] {
     return takesValue ? `${option}${value}` : option
   })
   if (words.length === 0) return flags
-  return [`complete -c turnstream -n ${isFirst} -f -a ${quoted(list)}`, ...flags]
+  return [`complete -c turnstream -n ${isFirst} -f -a ${quoted(words.join(' '))}`, ...flags]
 }
 
 function quoted(text: string): string {

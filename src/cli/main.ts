@@ -3,16 +3,24 @@ import { createRequire } from 'node:module'
 import { suggestion } from '../protocol/nearest.ts'
 import { redactShapes } from '../protocol/redaction.ts'
 import { diff } from './cassettes/diff.ts'
+import { exportCassette } from './cassettes/export.ts'
 import { record } from './cassettes/record.ts'
+import { replay } from './cassettes/replay.ts'
 import { chat } from './chat.ts'
-import { type Command, EXIT, type ExitCode, formatHelp, UsageError } from './command.ts'
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  formatHelp,
+  parseAction,
+  UsageError,
+} from './command.ts'
 import { compact } from './compact.ts'
 import { createCompletions } from './completions.ts'
 import { config } from './config.ts'
 import { convert } from './convert.ts'
 import { doctor } from './doctor/doctor.ts'
 import { keys } from './keys.ts'
-import { demo, replay } from './replay.ts'
 import { codex, serve } from './serve/serve.ts'
 import { tail } from './tail.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
@@ -32,12 +40,15 @@ const COMMANDS: readonly Command[] = [
   record,
   replay,
   diff,
+  exportCassette,
   compact,
   exportCommand,
   importCommand,
-  demo,
   createCompletions(() => COMMANDS),
 ]
+
+const listOf = (commands: readonly Command[]) =>
+  commands.map(({ name, summary }) => `  ${name.padEnd(17)}${summary}`).join('\n')
 
 const HELP = `turnstream: an LLM turn as a durable log
 
@@ -45,7 +56,7 @@ Usage
   turnstream <command> [options]
 
 Commands
-${COMMANDS.map(({ name, summary }) => `  ${name.padEnd(16)}${summary}`).join('\n')}
+${listOf(COMMANDS)}
 
 Options
   -h, --help      print this help, or a command's
@@ -61,22 +72,41 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   const [name = '--help', ...rest] = args[0] === 'help' ? [...args.slice(1), '--help'] : args
   if (['-v', '--version', 'version'].includes(name)) return print(terminal, `${version()}\n`)
   if (HELP_FLAGS.has(name)) return print(terminal, HELP)
-  const command = COMMANDS.find((each) => each.name === name)
+  const verbs = verbsOf(name)
+  if (verbs.length > 0 && HELP_FLAGS.has(rest[0] ?? '')) return print(terminal, verbHelp(name))
+  let shown = verbs.length > 0 ? `turnstream ${name}` : 'turnstream'
   try {
-    if (command === undefined) {
-      if (name.startsWith('-')) throw new UsageError(`unknown option ${name}`)
-      const names = COMMANDS.map((each) => each.name)
-      throw new UsageError(`unknown command '${name}'${suggestion(name, names)}`)
-    }
+    const verb = verbs.length > 0 ? ` ${parseAction(name, rest.shift(), verbs)}` : ''
+    const command = findCommand(`${name}${verb}`)
+    shown = `turnstream ${command.name}`
     if (rest.some((arg) => HELP_FLAGS.has(arg)))
       return await print(terminal, formatHelp(command, terminal.columns))
     return await command.run(rest, terminal)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    const hint = command === undefined ? 'turnstream --help' : `turnstream ${name} --help`
-    terminal.writeError(`turnstream: ${redactShapes(error.message)}\nTry: ${hint}\n`)
+    const message = redactShapes(error.message)
+    terminal.writeError(`turnstream: ${message}\nTry: ${shown} --help\n`)
     return EXIT.usage
   }
+}
+
+/** The second words of the commands that start with a word: `record` of `cassette record`. */
+function verbsOf(word: string): string[] {
+  const start = `${word} `
+  return COMMANDS.flatMap(({ name }) => (name.startsWith(start) ? name.slice(start.length) : []))
+}
+
+function verbHelp(word: string): string {
+  const commands = COMMANDS.filter(({ name }) => name.startsWith(`${word} `))
+  return `Usage\n  turnstream ${word} <verb> [options]\n\nCommands\n${listOf(commands)}\n`
+}
+
+function findCommand(name: string): Command {
+  const command = COMMANDS.find((each) => each.name === name)
+  if (command !== undefined) return command
+  if (name.startsWith('-')) throw new UsageError(`unknown option ${name}`)
+  const names = new Set(COMMANDS.map((each) => each.name.split(' ', 1)[0] ?? ''))
+  throw new UsageError(`unknown command '${name}'${suggestion(name, [...names])}`)
 }
 
 async function print({ write }: Terminal, text: string): Promise<ExitCode> {

@@ -17,7 +17,7 @@ import { freePort } from './support.ts'
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const ROWS = tableRows(section(read('docs/cli.md'), 'Commands')).map(
-  ([name = '', , failed = '']) => ({ name: /`(\w+)`/.exec(name)?.[1] ?? '', failed }),
+  ([name = '', , failed = '']) => ({ name: /`(\w+(?: \w+)?)`/.exec(name)?.[1] ?? '', failed }),
 )
 const FIXTURES = 'test/fixtures/anthropic-messages'
 const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname
@@ -67,12 +67,12 @@ const convert = (to: string, file: string) => ['--from', 'anthropic-messages', '
 
 const SERVERS = new Set(['serve', 'codex'])
 /** Run until a signal. */
-const RUNNING = new Set([...SERVERS, 'record'])
+const RUNNING = new Set([...SERVERS, 'cassette record'])
 
 /** Runs a command to its end. Stops a server after its banner. */
 async function run(name: string, ...args: string[]) {
   const env = { ...process.env, TURNSTREAM_URL: url, FORCE_COLOR: '1' }
-  const child = spawn(process.execPath, [MAIN, name, ...args], { cwd: folder, env })
+  const child = spawn(process.execPath, [MAIN, ...name.split(' '), ...args], { cwd: folder, env })
   child.stdin.end()
   let stdout = ''
   let stderr = ''
@@ -116,19 +116,24 @@ const CASES: Record<string, () => [string[], string[] | undefined, string[]]> = 
     [...convert('response', 'cut.sse'), '--json'],
     [...convert('response', 'none.sse'), '--json'],
   ],
-  record: () => {
+  'cassette record': () => {
     const [free, taken, none] = portCases().map((args) => ['openai', ...args.slice(0, 2), '--json'])
     return [free ?? [], taken, none ?? []]
   },
-  replay: () => [
+  'cassette replay': () => [
     ['good.jsonl', '--json', '--speed', '0'],
     ['cut.jsonl', '--json', '--speed', '0'],
     ['none.jsonl', '--json'],
   ],
-  diff: () => [
+  'cassette diff': () => [
     ['good.jsonl', 'good.jsonl', '--json'],
     ['good.jsonl', 'cut.jsonl', '--json'],
     ['none.jsonl', 'good.jsonl', '--json'],
+  ],
+  'cassette export': () => [
+    ['good', '--json', '--url', url],
+    ['none', '--json', '--url', url],
+    ['good', '--json', '--store', 'memory'],
   ],
   compact: () => [['data', '--json'], ['nowhere', '--json'], ['--json']],
   export: () => [
@@ -141,7 +146,6 @@ const CASES: Record<string, () => [string[], string[] | undefined, string[]]> = 
     ['--store', 'good.sse/copy', '--json', 'turns.jsonl'],
     ['--store', 'copy', '--json', 'none.sse'],
   ],
-  demo: () => [['--json', '--speed', '0'], undefined, ['--speed', 'none', '--json']],
   completions: () => [['--json'], undefined, ['tcsh', '--json']],
 }
 

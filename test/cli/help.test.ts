@@ -18,8 +18,8 @@ function helpOf(...args: string[]): string {
   return spawnSync(process.execPath, [MAIN, ...args, '--help'], { encoding: 'utf8' }).stdout
 }
 
-const NAMES = [...helpOf().matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name = '']) => name)
-const HELPS = NAMES.map((name) => ({ name, help: helpOf(name) }))
+const NAMES = [...helpOf().matchAll(/^ {2}(\w+(?: \w+)?) {2,}\S/gm)].map(([, name = '']) => name)
+const HELPS = NAMES.map((name) => ({ name, help: helpOf(...name.split(' ')) }))
 
 /** The lines under `Example` or `Examples`. */
 function examplesIn(help: string): string[] {
@@ -74,7 +74,7 @@ describe.each(HELPS)('the help of $name', ({ name, help }) => {
       .replace(/redis:\S+/, redis.url)
       // Our own gateway is such an endpoint, too.
       .replace('http://localhost:11434/v1 --model qwen3', `${env['TURNSTREAM_URL']}/v1`)
-    if (!/turnstream (serve|codex|record)/.test(command)) {
+    if (!/turnstream (serve|codex|cassette record)/.test(command)) {
       const script = `set -e\n${OURS}\n${command}`
       const args = { cwd: folder, encoding: 'utf8', env: { ...process.env, ...env } } as const
       const run = spawnSync('sh', ['-c', script], args)

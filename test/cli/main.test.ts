@@ -25,20 +25,15 @@ test.each([
   [['keys', '--help'], 'turnstream keys add <tenant> [name]'],
   [['chat', '--help'], 'turnstream chat [options] <prompt>'],
   [['tail', '--help'], 'turnstream tail <turnId>'],
-  [['demo', '-h'], 'turnstream demo [--speed <n>] [--json]'],
   [['convert', '--help'], '--from <format>'],
-  [['replay', '--help'], 'turnstream replay <file.jsonl>'],
+  [['cassette', '--help'], 'cassette record  '],
+  [['help', 'cassette'], 'cassette record  '],
+  [['cassette', 'replay', '-h'], 'turnstream cassette replay <file.jsonl>'],
+  [['help', 'cassette', 'replay'], 'turnstream cassette replay <file.jsonl>'],
 ])('%j prints help', { tags: ['slow'] }, (args, text) => {
   const { status, stdout } = turnstream(...args)
   expect(status).toBe(0)
   expect(stdout).toContain(text)
-})
-
-test('demo prints no colours to a pipe', () => {
-  const { status, stdout, stderr } = turnstream('demo', '--speed', '0')
-  expect([status, stderr]).toEqual([0, ''])
-  expect(stdout).toContain('snapshots out')
-  expect(stdout).not.toContain('\u001b')
 })
 
 test.each([
@@ -48,22 +43,24 @@ test.each([
     ['no-such-command'],
     "unknown command 'no-such-command'; available: serve, codex, keys, doctor, ",
   ],
-  [['demo', 'extra'], "unexpected argument 'extra': this command only takes options"],
+  [['serve', 'extra'], "unexpected argument 'extra': this command only takes options"],
+  [['cassette'], 'cassette takes one of record, replay, diff, export'],
+  [['cassette', 'recrod'], 'unknown cassette action; did you mean record?'],
   [['tail', 'x', '--form', '1-2'], 'unknown option --form; did you mean --from?'],
   [['chat', '-x'], 'unknown option -x; available: --url, --model, --thread, --tools, --json'],
   [['serve', '--telemetry'], 'unknown option --telemetry\n'],
   [['serve', '--port'], '--port needs a value'],
   [['serve', '--log-requests=yes'], '--log-requests takes no value'],
-  [['replay', 'x', '--speed', '-1'], 'write one that starts with a dash as --speed=-…'],
+  [['cassette', 'replay', 'x', '--speed', '-1'], 'write one that starts with a dash as --speed=-…'],
   [['doctor', '--endpoint', 'x', '--port', '1'], '--port; available: --endpoint, --api, --model'],
-  [['demo', '--speed', 'fast'], "--speed must be a number ≥ 0, got 'fast'"],
-  [['demo', '--speed=-1'], '--speed'],
+  [['cassette', 'replay', 'x', '--speed', 'fast'], "--speed must be a number ≥ 0, got 'fast'"],
+  [['cassette', 'replay', 'x', '--speed=-1'], '--speed'],
   [['--no-such-option'], 'unknown option --no-such-option\n'],
 ])('%j exits with 2', (args, message) => {
   const { status, stdout, stderr } = turnstream(...args)
   expect([status, stdout]).toEqual([2, ''])
   expect(stderr).toContain(message)
-  expect(stderr).toMatch(/Try: turnstream (\w+ )?--help/)
+  expect(stderr).toMatch(/Try: turnstream (\w+ ){0,2}--help/)
 })
 
 test('convert writes while it reads', async () => {

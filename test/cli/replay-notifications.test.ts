@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { replay } from '../../src/cli/replay.ts'
+import { replay } from '../../src/cli/cassettes/replay.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
 const FIXTURES = 'test/fixtures/codex'

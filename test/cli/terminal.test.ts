@@ -27,7 +27,7 @@ test.each([
   [{ NO_COLOR: '1' }, false],
 ])('a pipe with %j has colours: %s', (env, expected) => {
   const { FORCE_COLOR: _f, NO_COLOR: _n, ...rest } = process.env
-  const args = ['dist/cli/main.js', 'demo', '--speed', '0']
+  const args = ['dist/cli/main.js', 'config', 'print']
   const run = spawnSync(process.execPath, args, { encoding: 'utf8', env: { ...rest, ...env } })
   expect(run.status).toBe(0)
   expect(run.stdout.includes('\u001b[')).toBe(expected)
@@ -42,7 +42,7 @@ test.each([
 })
 
 test('JSON output has no colours, even with FORCE_COLOR', () => {
-  const args = ['dist/cli/main.js', 'demo', '--speed', '0', '--json']
+  const args = ['dist/cli/main.js', 'config', 'print', '--json']
   const env = { ...process.env, FORCE_COLOR: '1' }
   const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', env })
   expect(stdout).not.toContain('\u001b')

@@ -47,7 +47,9 @@ describe('the document parser', () => {
   test('finds programs and commands', () => {
     const names = programs.map(({ name }) => name)
     expect(names).toContain('docs/embedding.md: import { StreamProcessor } …')
-    expect(commands.map(({ name }) => name)).toContain('docs/cli.md: turnstream demo --speed 0')
+    expect(commands.map(({ name }) => name)).toContain(
+      'docs/cassettes.md: turnstream convert --from gemini --to v2 --json test/fixtures/gemini/text.sse > turn.jsonl',
+    )
   })
 
   test('joins continued lines and groups commands', () => {

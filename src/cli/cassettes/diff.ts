@@ -10,9 +10,9 @@ import { clip, jsonLine } from '../text.ts'
 import { readCassetteFile } from './input.ts'
 
 export const diff = defineCommand({
-  name: 'diff',
+  name: 'cassette diff',
   summary: 'compare two cassettes',
-  usage: ['turnstream diff <a> <b> [--layers <list>] [--ids] [--times] [--json]'],
+  usage: ['turnstream cassette diff <a> <b> [--layers <list>] [--ids] [--times] [--json]'],
   about: `Prints the first difference. Compares the events of the vendor, where both files have them, then the
 StreamEvents, then the last snapshot of each item. Also accepts files of StreamEvents.`,
   options: {
@@ -26,7 +26,7 @@ StreamEvents, then the last snapshot of each item. Also accepts files of StreamE
     json: { about: 'print {"equal"}, and the difference: "layer","place","record","path","a","b"' },
   },
   words: { takes: 'two files', min: 2, max: 2 },
-  examples: ['turnstream diff turn.jsonl turn.jsonl'],
+  examples: ['turnstream cassette diff turn.jsonl turn.jsonl'],
   exitCodes: '0 equal · 1 different · 2 usage error or unreadable file',
   async run({ values, words: [a = '', b = ''] }, terminal) {
     const { ids, times, json } = values

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { isTerminal } from '../../adapters/translation.ts'
 import {
   type Cassette,
@@ -10,19 +11,80 @@ import { START } from '../../log/offsets.ts'
 import { logOf } from '../../log/tenants.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
-import { CASSETTE_FORMAT, CASSETTE_VERSION, ROUTES, SSE_EVENTS } from '../../protocol/names.ts'
+import {
+  CASSETTE_FORMAT,
+  CASSETTE_VERSION,
+  DEFAULT_TENANT,
+  ROUTES,
+  SSE_EVENTS,
+} from '../../protocol/names.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
-import { CommandError } from '../command.ts'
+import { CommandError, defineCommand, EXIT, type ExitCode, UsageError } from '../command.ts'
 import { createGatewayClient } from '../gateway-client.ts'
+import { readConfiguration } from '../serve/configuration.ts'
+import { readTurnRecording } from '../serve/turn-recorder.ts'
 import type { Terminal } from '../terminal.ts'
+import { parseTenant, STORE_OPTIONS, withStore } from '../transfer/export.ts'
 import { timed } from './input.ts'
+
+export const exportCassette = defineCommand({
+  name: 'cassette export',
+  summary: 'write a turn as a cassette',
+  usage: [
+    'turnstream cassette export <turnId> [--url <url> | --store <where>] > turn.cassette.jsonl',
+  ],
+  about: `Writes the events of an ended turn, the snapshots that follow from them, and the provider's responses
+if "turnstream serve --record" recorded them. An embedded store must not be in use. --url reads the
+turn from a running gateway, without those responses.`,
+  options: {
+    ...STORE_OPTIONS,
+    tenant: { value: 'name', about: 'the tenant of the turn', default: DEFAULT_TENANT },
+    url: {
+      value: 'url',
+      about: 'read from this gateway, to the end of the turn; takes the run id',
+    },
+    json: { about: 'print a failure as {"error"}' },
+  },
+  words: { takes: 'one turn id', min: 1, max: 1 },
+  examples: [
+    'turnstream cassette export first-turn --url $TURNSTREAM_URL > first-turn.cassette.jsonl',
+  ],
+  exitCodes: '0 done · 1 no such turn, or the store or the gateway failed · 2 usage error',
+  async run({ values, words: [turnId = ''] }, terminal) {
+    const { url, store } = values
+    const tenant = parseTenant(values.tenant) ?? DEFAULT_TENANT
+    if (url === undefined) return await exportStored({ ...values, tenant }, turnId, terminal)
+    if (store !== undefined) throw new UsageError('--url cannot be combined with --store')
+    await writeCassette(turnCassette(await servedEvents(url, turnId, terminal)), terminal)
+    return EXIT.done
+  },
+})
+
+async function exportStored(
+  values: Omit<Parameters<typeof withStore>[0], 'mustExist'> & { readonly tenant: string },
+  turnId: string,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const { env, cwd } = terminal
+  const { tenant, config } = values
+  const { record } = readConfiguration({ flags: {}, env, cwd, configFile: config }).settings
+  return await withStore({ ...values, mustExist: true }, terminal, async (log) => {
+    const events = await storedEvents(log, tenant, turnId)
+    const recorded =
+      record === undefined
+        ? undefined
+        : await readTurnRecording(resolve(cwd, record), { tenant, turnId })
+    await writeCassette(turnCassette(events, recorded), terminal)
+    return EXIT.done
+  })
+}
 
 /** Snapshots contain all text so far. Those of a very long answer would be far larger than its events. */
 const MAX_OUTPUT_CHARS = 64 * 1024 * 1024
 
 /** Builds the cassette of a turn. Its snapshots are computed from the events. */
-export function turnCassette(events: readonly StreamEvent[], recorded?: Cassette): Cassette {
+function turnCassette(events: readonly StreamEvent[], recorded?: Cassette): Cassette {
   const start = events.find((event) => event.type === 'response_start')
   const [first] = events
   if (first === undefined || start === undefined) {
@@ -70,11 +132,7 @@ function shiftCalls({ header, calls }: Cassette, createdAt: number): CassetteCal
 }
 
 /** Reads the events of an ended turn. CommandError if there is none. */
-export async function storedEvents(
-  log: TurnLog,
-  tenant: string,
-  turnId: string,
-): Promise<StreamEvent[]> {
+async function storedEvents(log: TurnLog, tenant: string, turnId: string): Promise<StreamEvent[]> {
   const own = logOf(log, tenant)
   const turn = await own.getTurn(turnId)
   if (turn === undefined) {
@@ -94,7 +152,7 @@ export async function storedEvents(
 }
 
 /** Reads the events of a turn from a running gateway, to the end of the turn. */
-export async function servedEvents(
+async function servedEvents(
   url: string,
   turnId: string,
   terminal: Terminal,
@@ -113,6 +171,6 @@ export async function servedEvents(
   throw new CommandError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
 }
 
-export async function writeCassette(cassette: Cassette, { write }: Terminal): Promise<void> {
+async function writeCassette(cassette: Cassette, { write }: Terminal): Promise<void> {
   for (const line of encodeCassette(cassette)) await write(line)
 }

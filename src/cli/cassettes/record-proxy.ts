@@ -94,7 +94,7 @@ function refusalOf(request: IncomingMessage, running: number): Refusal | undefin
 function refuse(response: ServerResponse, status: number, message: string): void {
   response.writeHead(status, { 'content-type': 'application/json', connection: 'close' })
   response.end(
-    JSON.stringify({ error: { message: `turnstream record: ${message}`, type: 'proxy' } }),
+    JSON.stringify({ error: { message: `turnstream cassette record: ${message}`, type: 'proxy' } }),
   )
 }
 

@@ -34,9 +34,9 @@ const VENDORS: Readonly<Record<string, Vendor>> = {
 const NAMES = Object.keys(VENDORS)
 
 export const record = defineCommand({
-  name: 'record',
+  name: 'cassette record',
   summary: "record a provider's responses as cassettes",
-  usage: ['turnstream record <vendor|url> [--to <directory>] [--port <n>] [--json]'],
+  usage: ['turnstream cassette record <vendor|url> [--to <directory>] [--port <n>] [--json]'],
   about: `A proxy on this machine. Point a client of the vendor at the printed address: each call to
 Responses, Chat Completions, Messages or generateContent becomes a cassette with its timing. Other
 requests are passed on. Keys, cookies and other credentials are redacted, prompts and answers not.
@@ -56,7 +56,7 @@ The vendor is ${NAMES.join(', ')}, or the base URL of another server.`,
     },
   },
   words: { takes: 'one vendor or URL', min: 1, max: 1, choices: NAMES },
-  examples: ['turnstream record openai --port 8080'],
+  examples: ['turnstream cassette record openai --port 8080'],
   exitCodes: '0 stopped by a signal · 1 could not start · 2 usage error',
   async run({ values, words: [given = ''] }, terminal) {
     const target = parseTarget(given)
@@ -93,7 +93,7 @@ The vendor is ${NAMES.join(', ')}, or the base URL of another server.`,
 function parseTarget(given: string): URL {
   const url = VENDORS[given]?.url ?? given
   if (isBaseUrl(url)) return new URL(url)
-  throw new UsageError(`record takes ${NAMES.join(', ')} or ${BASE_URL_TAKES}`)
+  throw new UsageError(`cassette record takes ${NAMES.join(', ')} or ${BASE_URL_TAKES}`)
 }
 
 function parseCount(

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { DATA_FILE } from '../../log/embedded/data-file.ts'
 import { EmbeddedLog } from '../../log/embedded/embedded-log.ts'
 import { START } from '../../log/offsets.ts'
@@ -7,11 +7,9 @@ import { logOf } from '../../log/tenants.ts'
 import type { ListedTurn, Page, PageOptions, TurnLog } from '../../log/turn-log.ts'
 import { hasCode, isTurnMissing, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../../protocol/names.ts'
-import { servedEvents, storedEvents, turnCassette, writeCassette } from '../cassettes/export.ts'
 import { defineCommand, EXIT, type ExitCode, reportFailure, UsageError } from '../command.ts'
 import { CONFIG_OPTION, readConfiguration } from '../serve/configuration.ts'
 import { openStore, type StoreOptions, storeFault } from '../serve/store.ts'
-import { readTurnRecording } from '../serve/turn-recorder.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
 import { formatHeader } from './format.ts'
@@ -29,32 +27,21 @@ export const exportCommand = defineCommand({
   summary: 'write the turns of a store as JSON lines',
   usage: [
     'turnstream export [--store <where>] [--tenant <name>] [--thread <id>] [--json] > turns.jsonl',
-    'turnstream export --cassette <turnId> [--url <url> | --store <where>] > turn.cassette.jsonl',
   ],
   about: `Writes every thread and every ended turn, for backup, repair or another store. Running and damaged
 turns are skipped and named on standard error. Responses with store: false are left out. An embedded
-store must not be in use. Nothing expires during the export.
-
-With --cassette, writes one turn as a cassette: its events, the snapshots that follow from them, and
-the provider's responses if "turnstream serve --record" recorded them. --url reads the turn from a
-running gateway, without those responses.`,
+store must not be in use. Nothing expires during the export.`,
   options: {
     ...STORE_OPTIONS,
     tenant: { value: 'name', about: 'only this tenant (embedded: all, Redis: default)' },
     thread: { value: 'id', about: 'only this thread' },
-    cassette: { value: 'turnId', about: 'write this turn as a cassette instead' },
-    url: { value: 'url', about: 'with --cassette: read from this gateway; takes the run id' },
     json: { about: 'no summary on standard error; print a failure as {"error"}' },
   },
   examples: ['turnstream export --store ./data > turns.jsonl'],
   exitCodes: '0 done · 1 the store is damaged, or failed · 2 usage error',
   async run({ values }, terminal) {
-    const { tenant, thread, json, cassette, url } = values
-    if (tenant !== undefined && !isTenant(tenant)) {
-      throw new UsageError('--tenant must be lower-case letters, digits, - and _')
-    }
-    if (cassette !== undefined) return await exportCassette(cassette, values, terminal)
-    if (url !== undefined) throw new UsageError('--url needs --cassette')
+    const { thread, json } = values
+    const tenant = parseTenant(values.tenant)
     const task = new Export(terminal)
     const onDamage = (error: TurnstreamError) => task.warnOfDamage(error)
     return await withStore({ ...values, mustExist: true, onDamage }, terminal, async (log) => {
@@ -76,35 +63,9 @@ running gateway, without those responses.`,
   },
 })
 
-interface CassetteValues extends Omit<StoreValues, 'mustExist' | 'onDamage'> {
-  readonly tenant?: string | undefined
-  readonly thread?: string | undefined
-  readonly url?: string | undefined
-}
-
-async function exportCassette(
-  turnId: string,
-  values: CassetteValues,
-  terminal: Terminal,
-): Promise<ExitCode> {
-  const { tenant = DEFAULT_TENANT, thread, url, store, config } = values
-  if (thread !== undefined) throw new UsageError('--thread cannot be combined with --cassette')
-  if (url !== undefined) {
-    if (store !== undefined) throw new UsageError('--url cannot be combined with --store')
-    await writeCassette(turnCassette(await servedEvents(url, turnId, terminal)), terminal)
-    return EXIT.done
-  }
-  const { env, cwd } = terminal
-  const { record } = readConfiguration({ flags: {}, env, cwd, configFile: config }).settings
-  return await withStore({ ...values, mustExist: true }, terminal, async (log) => {
-    const events = await storedEvents(log, tenant, turnId)
-    const recorded =
-      record === undefined
-        ? undefined
-        : await readTurnRecording(resolve(cwd, record), { tenant, turnId })
-    await writeCassette(turnCassette(events, recorded), terminal)
-    return EXIT.done
-  })
+export function parseTenant(name: string | undefined): string | undefined {
+  if (name === undefined || isTenant(name)) return name
+  throw new UsageError('--tenant must be lower-case letters, digits, - and _')
 }
 
 class Export {

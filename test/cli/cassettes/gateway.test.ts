@@ -5,9 +5,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
 import { cassetteEvents } from '../../../src/cassettes/layers.ts'
 import { diff } from '../../../src/cli/cassettes/diff.ts'
+import { exportCassette } from '../../../src/cli/cassettes/export.ts'
 import { serve } from '../../../src/cli/serve/serve.ts'
 import { turnRecordingName } from '../../../src/cli/serve/turn-recorder.ts'
-import { exportCommand } from '../../../src/cli/transfer/export.ts'
 import { sse, startVendor } from '../../adapters/vendor-server.ts'
 import { cassetteOf, encode, recordedCall } from '../../cassettes/samples.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
@@ -57,7 +57,7 @@ async function runTurn(url: string, body: object) {
 
 async function runExport(cwd: string, args: string[], env = {}) {
   const { terminal, output, errors } = fakeTerminal([], { clock: systemClock, cwd, env })
-  const code = await exportCommand.run(args, terminal)
+  const code = await exportCassette.run(args, terminal)
   return { code, output: output(), errors: errors() }
 }
 
@@ -84,7 +84,7 @@ describe('a turn', PATIENCE, () => {
     await first.end()
     expect(recordingsIn(join(cwd, 'tapes'))).toHaveLength(1)
 
-    const exported = await runExport(cwd, ['--cassette', 'bug', '--store', 'data'])
+    const exported = await runExport(cwd, ['bug', '--store', 'data'])
     expect(exported.code).toBe(0)
     expect(exported.output).not.toContain(KEY)
     const file = join(cwd, 'bug.cassette.jsonl')
@@ -108,7 +108,7 @@ describe('a turn', PATIENCE, () => {
     expect(texts(again)).toEqual(texts(outputs))
 
     // The same, from the running gateway, without recorded bytes.
-    const served = await runExport(cwd, ['--cassette', 'again', '--url', second.url])
+    const served = await runExport(cwd, ['again', '--url', second.url])
     expect(served.code).toBe(0)
     const other = join(cwd, 'again.cassette.jsonl')
     writeFileSync(other, served.output)
@@ -189,8 +189,8 @@ describe('an export', PATIENCE, () => {
   }
 
   test.each([
-    [['--cassette', 'none', '--store', 'data'], 1, 'TURN_UNKNOWN'],
-    [['--cassette', 'bug', '--store', 'data', '--tenant', 'acme'], 1, 'TURN_UNKNOWN'],
+    [['none', '--store', 'data'], 1, 'TURN_UNKNOWN'],
+    [['bug', '--store', 'data', '--tenant', 'acme'], 1, 'TURN_UNKNOWN'],
   ])('%j fails', async (args, code, reason) => {
     const failed = await runExport(await stored(), [...args, '--json'])
     expect(failed.code).toBe(code)
@@ -199,14 +199,14 @@ describe('an export', PATIENCE, () => {
 
   test('without a gateway fails', async () => {
     const url = `http://127.0.0.1:${await refusingPort()}`
-    const failed = await runExport(testFolder(), ['--cassette', 'bug', '--url', url, '--json'])
+    const failed = await runExport(testFolder(), ['bug', '--url', url, '--json'])
     expect(failed).toMatchObject({ code: 1, output: expect.stringContaining('"error"') })
   })
 
   test.each([
-    [['--url', 'http://127.0.0.1:1'], '--url needs --cassette'],
-    [['--cassette', 'bug', '--thread', 'h'], '--thread cannot be combined'],
-    [['--cassette', 'bug', '--url', 'http://h', '--store', 's'], '--url cannot be combined'],
+    [[], 'cassette export takes one turn id'],
+    [['bug', '--tenant', 'A'], '--tenant must be'],
+    [['bug', '--url', 'http://h', '--store', 's'], '--url cannot be combined'],
   ])('%j is a usage error', async (args, reason) => {
     await expect(runExport(testFolder(), args)).rejects.toThrow(reason)
   })
@@ -217,7 +217,7 @@ describe('an export', PATIENCE, () => {
     const name = turnRecordingName('default', 'bug')
     writeFileSync(join(cwd, 'tapes', name), encode(cassetteOf({ calls: [recordedCall('chat')] })))
     const env = { TURNSTREAM_RECORD: 'tapes' }
-    const { output } = await runExport(cwd, ['--cassette', 'bug', '--store', 'data'], env)
+    const { output } = await runExport(cwd, ['bug', '--store', 'data'], env)
     expect(output).toContain('"event"')
     expect(output).not.toContain('"request"')
   })

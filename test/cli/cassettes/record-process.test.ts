@@ -15,14 +15,14 @@ async function start(answer: Answer) {
   const vendor = await startVendor(answer)
   onTestFinished(() => vendor.close())
   const cwd = testFolder()
-  const proxy = turnstream(['record', vendor.url, '--port', '0'], { cwd })
+  const proxy = turnstream(['cassette', 'record', vendor.url, '--port', '0'], { cwd })
   const [, url = ''] = await proxy.printed(/^turnstream listening on (\S+)\n/)
   return { proxy, url, tapes: join(cwd, 'cassettes') }
 }
 
 const EVENT = 'data: {"model":"m","choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n'
 
-describe('turnstream record', SLOW, () => {
+describe('turnstream cassette record', SLOW, () => {
   test('that is killed leaves a readable cassette', async () => {
     const { proxy, url, tapes } = await start((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write(EVENT)

@@ -280,8 +280,8 @@ describe('refused', () => {
   })
 
   test.each([
-    [['acme'], 'record takes openai, anthropic, gemini or'],
-    [['https://user:pass@h.example'], 'record takes'],
+    [['acme'], 'cassette record takes openai, anthropic, gemini or'],
+    [['https://user:pass@h.example'], 'cassette record takes'],
     [['openai', '--port', 'x'], '--port must be an integer from 0 to 65535'],
     [['openai', '--max-bytes', '0'], '--max-bytes must be an integer ≥ 1024'],
     [['openai', '--max-total-bytes', '1k'], '--max-total-bytes'],

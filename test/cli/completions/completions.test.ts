@@ -36,7 +36,7 @@ const SETTING_FLAGS = SETTING_NAMES.map((name) => `--${toFlag(name)}`)
 describe('the completion table', () => {
   test('lists the commands of --help in the same order with their summaries', () => {
     const help = turnstream('--help')
-    const listed = [...help.matchAll(/^ {2}(\w+) {2,}(\S.*)$/gm)].map(([, name, text]) => [
+    const listed = [...help.matchAll(/^ {2}(\w+(?: \w+)?) {2,}(\S.*)$/gm)].map(([, name, text]) => [
       name,
       text,
     ])
@@ -45,7 +45,7 @@ describe('the completion table', () => {
 
   test('lists exactly the options in the help of each command', { tags: ['slow'] }, () => {
     for (const { name, options } of table) {
-      const help = turnstream(name, '--help')
+      const help = turnstream(...name.split(' '), '--help')
       const explained = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag = '']) => flag)
       // Those of serve are explained there.
       if (help.includes('[options of serve]')) explained.push(...SETTING_FLAGS)
@@ -58,7 +58,7 @@ describe('the completion table', () => {
     const option = (command: string, flag: string) =>
       table.find(({ name }) => name === command)?.options.find((each) => each.flag === flag)
     expect(option('convert', '--from')?.choices).toEqual(SOURCE_NAMES)
-    expect(option('replay', '--to')?.choices).toEqual(TARGET_NAMES)
+    expect(option('cassette replay', '--to')?.choices).toEqual(TARGET_NAMES)
     expect(option('serve', '--port')).toMatchObject({ takesValue: true, choices: [] })
     expect(option('serve', '--log-content')?.takesValue).toBe(false)
   })
@@ -82,7 +82,20 @@ describe('in bash', () => {
     [['--v'], ['--version']],
     [['convert', '--from', ''], SOURCE_NAMES],
     [['convert', '--to', 'x'], ['xapi']],
-    [['replay', 'turn.jsonl', '--to', 'chat'], ['chat-completions']],
+    [
+      ['cassette', ''],
+      ['record', 'replay', 'diff', 'export'],
+    ],
+    [
+      ['cassette', 're'],
+      ['record', 'replay'],
+    ],
+    [
+      ['cassette', 'record', ''],
+      ['openai', 'anthropic', 'gemini'],
+    ],
+    [['cassette', 'export', '--st'], ['--store']],
+    [['cassette', 'replay', 'turn.jsonl', '--to', 'chat'], ['chat-completions']],
     [
       ['keys', ''],
       ['add', 'list', 'revoke'],
@@ -120,7 +133,7 @@ test('bash accepts the script', () => {
 test.each(SHELLS)('the %s script contains every command and option', (shell) => {
   const script = readFileSync(join(folder, shell), 'utf8')
   for (const { name, options } of table) {
-    expect(script).toContain(name)
+    for (const word of name.split(' ')) expect(script).toContain(word)
     // fish takes the names of options without their dashes.
     for (const { flag } of options) expect(script).toContain(flag.replace(/^--/, ''))
   }
