@@ -1,7 +1,15 @@
-// Compiles src/ into dist/, writes the JSON Schemas beside it, and builds web/, the page, into dist/web.
+// Compiles src/ into dist/, copies the demo cassettes, writes the JSON Schemas beside it, and builds web/, the page, into dist/web.
 // With --if-stale it does nothing when dist/ is newer than its sources.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -33,6 +41,10 @@ async function build() {
     stdio: 'inherit',
   })
   chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755)
+  cpSync(join(root, 'src', 'cli', 'demo'), join(root, 'dist', 'cli', 'demo'), {
+    recursive: true,
+    filter: (path) => !path.endsWith('.ts'),
+  })
   const schemas = await import(pathToFileURL(join(root, 'scripts', 'schemas.mjs')).href)
   await schemas.writeSchemas(join(root, 'dist'))
   const vite = await import('vite')

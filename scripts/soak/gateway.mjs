@@ -26,8 +26,8 @@ const server = await import(new URL('server.js', built).href)
 const library = await import(new URL('index.js', built).href)
 /** @type {typeof import('../../src/async/clock.ts')} */
 const { systemClock } = await import(new URL('async/clock.js', built).href)
-/** @type {typeof import('../../src/cli/recordings.ts')} */
-const recordings = await import(new URL('cli/recordings.js', built).href)
+/** @type {typeof import('../../src/cli/demo/recordings.ts')} */
+const demo = await import(new URL('cli/demo/recordings.js', built).href)
 
 const SWEEP_MS = 2000
 /** The recordings, played many times faster. */
@@ -61,11 +61,11 @@ const log = await openLog().catch((/** @type {unknown} */ error) => {
 })
 
 const provider = library.createScriptedProvider({
-  recordings: recordings.builtInRecordings(),
+  recordings: demo.demoRecordings,
   speed: SPEED,
   clock,
 })
-const models = recordings.RECORDING_NAMES
+const models = demo.DEMO_MODELS
 const gateway = server.createGateway({
   log,
   providers: new server.Providers([{ provider, models, defaultModel: 'answer' }]),

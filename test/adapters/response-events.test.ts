@@ -11,10 +11,10 @@ import {
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
 } from '../../src/adapters/vendors.ts'
-import { recordToolsTurn } from '../../src/cli/recordings.ts'
 import { decode } from '../../src/protocol/json.ts'
 import { type ResponseEvent, responseEventSchema } from '../../src/protocol/response.ts'
 import { ResponseReducer } from '../../src/reducer/reduce.ts'
+import { toolsTurn } from '../demo-recordings.ts'
 
 const REQUEST = {
   model: 'm',
@@ -95,7 +95,7 @@ describe('V10 responseEvents', () => {
   })
 
   test('of a recording', async () => {
-    const recordings = { m: recordToolsTurn() }
+    const recordings = { m: toolsTurn() }
     const client = createScriptedProvider({ recordings, speed: Infinity })
     const events = await client.responseEvents(REQUEST).toArray()
     const response = await responseOf(client)

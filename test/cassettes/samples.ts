@@ -7,8 +7,8 @@ import {
   type TimedEvent,
 } from '../../src/cassettes/cassette.ts'
 import { CassetteDecoder, type CassetteLimits } from '../../src/cassettes/decode.ts'
-import { recordToolsTurn } from '../../src/cli/recordings.ts'
 import { CASSETTE_FORMAT } from '../../src/protocol/names.ts'
+import { toolsTurn } from '../demo-recordings.ts'
 
 export const HEADER = { format: CASSETTE_FORMAT, version: 1, createdAt: 1000 } as const
 
@@ -49,7 +49,7 @@ export function cassetteOf(parts: Partial<Cassette>): Cassette {
 
 /** The turn with three tools, with its prompt. */
 export function toolsEvents(): TimedEvent[] {
-  return recordToolsTurn().map((event) => ({ at: event.timestamp, event }))
+  return toolsTurn().map((event) => ({ at: event.timestamp, event }))
 }
 
 export function encode(cassette: Cassette): string {

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import type { Recordings } from '../../src/adapters/scripted/wire.ts'
-import { builtInRecordings, RECORDING_NAMES } from '../../src/cli/recordings.ts'
+import { DEMO_MODELS, demoRecordings } from '../../src/cli/demo/recordings.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { KeyRing } from '../../src/server/auth/key-ring.ts'
 import { createGateway } from '../../src/server/gateway.ts'
@@ -22,9 +22,9 @@ export interface GatewayUnderTest {
 /** A real gateway on a free port, for as long as the test runs. */
 export async function startGateway(options: GatewayUnderTest = {}) {
   const { speed = Infinity, recordings, keys, tools = [] } = options
-  const played = { ...builtInRecordings(), ...recordings }
+  const played = { ...demoRecordings, ...recordings }
   const provider = createScriptedProvider({ recordings: played, speed })
-  const models = [...RECORDING_NAMES, ...Object.keys(recordings ?? {})]
+  const models = [...DEMO_MODELS, ...Object.keys(recordings ?? {})]
   const log = new MemoryLog()
   const gateway = createGateway({
     log,

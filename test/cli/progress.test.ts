@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { replay } from '../../src/cli/cassettes/replay.ts'
 import { convert } from '../../src/cli/convert.ts'
-import { recordToolsTurn } from '../../src/cli/recordings.ts'
 import { throttled } from '../../src/cli/terminal.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { toolsTurn } from '../demo-recordings.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
 test('updates a few times a second and formats only what it prints', async () => {
@@ -53,7 +53,7 @@ describe('convert', () => {
 test('replay prints how many events it has played', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'turnstream-progress-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const recording = recordToolsTurn()
+  const recording = toolsTurn()
   const file = join(folder, 'turn.jsonl')
   writeFileSync(file, recording.map((event) => JSON.stringify(event)).join('\n'))
   const { terminal, clock, statuses } = fakeTerminal()

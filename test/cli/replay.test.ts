@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { replay } from '../../src/cli/cassettes/replay.ts'
-import { recordToolsTurn } from '../../src/cli/recordings.ts'
+import { toolsTurn } from '../demo-recordings.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
 let folder = ''
@@ -12,7 +12,7 @@ let file = ''
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'turnstream-replay-'))
   file = join(folder, 'turn.jsonl')
-  const lines = recordToolsTurn().map((event) => JSON.stringify(event))
+  const lines = toolsTurn().map((event) => JSON.stringify(event))
   writeFileSync(file, lines.join('\n'))
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -39,11 +39,11 @@ describe('replay', () => {
         .trimEnd()
         .split('\n')
         .map((line) => JSON.parse(line) as unknown),
-    ).toEqual(recordToolsTurn())
+    ).toEqual(toolsTurn())
   })
 
   test('keeps the pace of the recording', async () => {
-    const script = recordToolsTurn()
+    const script = toolsTurn()
     const recorded = (script.at(-1)?.timestamp ?? 0) - (script[0]?.timestamp ?? 0)
     expect((await run(file, '--speed', '1')).ms).toBeCloseTo(recorded, -1)
     expect((await run(file, '--speed', '4')).ms).toBeCloseTo(recorded / 4, -2)
@@ -52,7 +52,7 @@ describe('replay', () => {
 
   test('ends a truncated turn as an error at once', async () => {
     const cut = join(folder, 'cut.jsonl')
-    const lines = recordToolsTurn().map((event) => JSON.stringify(event))
+    const lines = toolsTurn().map((event) => JSON.stringify(event))
     writeFileSync(cut, lines.slice(0, 8).join('\n'))
     const { code, output } = await run(cut, '--to', 'chat-completions')
     expect(code).toBe(1)

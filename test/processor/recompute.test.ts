@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { builtInRecordings, recordToolsTurn } from '../../src/cli/recordings.ts'
 import { OutputReplay } from '../../src/processor/recompute.ts'
 import { LiveProcessor } from '../../src/processor/stream-processor.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { DEMOS, toolsTurn } from '../demo-recordings.ts'
 
 const IDS = { turnId: 't', threadId: 'h' }
 
@@ -37,19 +37,19 @@ function recomputed(events: readonly StreamEvent[]): Shown[] {
 /** A slow model: each delta after a longer pause than the one before. */
 function slowTurn(): StreamEvent[] {
   let at = 0
-  return recordToolsTurn().map((event, index) => {
+  return toolsTurn().map((event, index) => {
     at += index % 7 === 0 ? 1700 : index % 3 === 0 ? 400 : 0
     return { ...event, timestamp: at }
   })
 }
 
 describe('recomputed outputs equal the outputs of a running turn, with their times', () => {
-  const { answer, thinking, error } = builtInRecordings()
+  const { answer, thinking, error } = DEMOS
   test.each([
     ['answer', answer],
     ['thinking', thinking],
     ['error', error],
-    ['tools', recordToolsTurn()],
+    ['tools', toolsTurn()],
     ['a slow turn', slowTurn()],
   ])('%s', async (_name, events) => {
     const expected = await live(events)
@@ -67,7 +67,7 @@ test('the timer emits text before a long pause', () => {
 test('an event for an unknown item is ignored', () => {
   const shown: StreamOutput[] = []
   const replay = new OutputReplay(IDS, (output) => shown.push(output))
-  const [start] = recordToolsTurn()
+  const [start] = toolsTurn()
   const payload = { type: 'item_delta', item_id: 'none', delta_content: 'x' } as const
   replay.take({ ...start!, type: 'item_delta', payload }, 0)
   replay.flush(0)
@@ -77,7 +77,7 @@ test('an event for an unknown item is ignored', () => {
 test('a flush emits what is left of a turn without an end', () => {
   const shown: StreamOutput[] = []
   const replay = new OutputReplay(IDS, (output) => shown.push(output))
-  const events = recordToolsTurn().slice(0, 12)
+  const events = toolsTurn().slice(0, 12)
   for (const event of events) replay.take(event, event.timestamp)
   const before = shown.length
   replay.flush(events.at(-1)!.timestamp)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { POSTCARD_TOOL } from '../../src/cli/scripted-tools.ts'
+import { POSTCARD_TOOL } from '../../src/cli/demo/tool-models.ts'
 import { ToolRegistry } from '../../src/turns/tools.ts'
 import { call, end } from './payloads.ts'
 import { newRig, outputsOf, puppet, tick } from './rig.ts'

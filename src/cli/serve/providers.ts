@@ -19,8 +19,8 @@ import { suggestion } from '../../protocol/nearest.ts'
 import { createProviderFetch } from '../../server/provider-fetch.ts'
 import { type ConfiguredProvider, Providers } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
-import { builtInRecordings, RECORDING_NAMES } from '../recordings.ts'
-import { TOOL_MODELS } from '../scripted-tools.ts'
+import { DEMO_MODELS, demoRecordings } from '../demo/recordings.ts'
+import { TOOL_MODELS } from '../demo/tool-models.ts'
 import { readCassetteModels } from './cassette-models.ts'
 import { configuredCodex } from './codex.ts'
 import {
@@ -225,13 +225,12 @@ export function defaultModelFor({ kind, setting }: ProviderPlan): string | undef
 }
 
 /** Models of the scripted provider, the default first. */
-export const SCRIPTED_MODELS: readonly string[] = [...RECORDING_NAMES, ...Object.keys(TOOL_MODELS)]
+export const SCRIPTED_MODELS: readonly string[] = [...DEMO_MODELS, ...Object.keys(TOOL_MODELS)]
 
 /** The first cassette, if there is one, is the default. */
 function scripted({ settings, cwd }: Configuration): ConfiguredProvider {
   const cassettes = readCassetteModels(settings.cassettes ?? [], cwd, SCRIPTED_MODELS)
-  // Not spread: that would create every recording now.
-  const recordings: Recordings = Object.assign(builtInRecordings(), TOOL_MODELS, cassettes)
+  const recordings: Recordings = { ...demoRecordings, ...TOOL_MODELS, ...cassettes }
   const provider = createScriptedProvider({ recordings, speed: settings.scriptedSpeed })
   const models = [...Object.keys(cassettes), ...SCRIPTED_MODELS]
   return { provider, models, defaultModel: models[0] ?? '', unlisted: true }

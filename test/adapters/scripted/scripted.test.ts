@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
 import { decodeRecording, type Recording } from '../../../src/adapters/scripted/wire.ts'
-import { recordToolsTurn } from '../../../src/cli/recordings.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { type FakeClock, fakeClock } from '../../../src/testing/fake-clock.ts'
+import { toolsTurn } from '../../demo-recordings.ts'
 
-const recording: Recording = recordToolsTurn()
+const recording: Recording = toolsTurn()
 const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
 
 async function play(clock: FakeClock, speed: number, model = 'demo', events = recording) {

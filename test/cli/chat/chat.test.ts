@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { chat } from '../../../src/cli/chat.ts'
-import { builtInRecordings } from '../../../src/cli/recordings.ts'
 import type { Terminal } from '../../../src/cli/terminal.ts'
 import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
+import { DEMOS } from '../../demo-recordings.ts'
 import { cuttingProxy } from '../cutting-proxy.ts'
 import { fakeVendor } from '../fake-vendor.ts'
 import { startGateway } from '../gateway.ts'
@@ -23,7 +23,7 @@ async function run(args: string[], input = '', more: Partial<Terminal> = {}) {
 
 /** The text of a recording, which is what a chat prints of it. */
 function textOf(name: 'answer' | 'thinking' | 'long'): string {
-  const texts = builtInRecordings()[name].flatMap(({ payload }) =>
+  const texts = DEMOS[name].flatMap(({ payload }) =>
     payload.type === 'item_done' && 'content' in payload.final_item
       ? [payload.final_item.content]
       : [],

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
-import { POSTCARD_TOOL, TOOL_MODELS } from '../../../src/cli/scripted-tools.ts'
+import { POSTCARD_TOOL, TOOL_MODELS } from '../../../src/cli/demo/tool-models.ts'
 import { startGateway } from '../gateway.ts'
 import { untilTrue } from '../support.ts'
 

@@ -7,7 +7,7 @@ import {
   createOpenaiResponsesProvider,
 } from '../../../src/adapters/vendors.ts'
 import type { Clock } from '../../../src/async/clock.ts'
-import { TOOL_MODELS } from '../../../src/cli/scripted-tools.ts'
+import { TOOL_MODELS } from '../../../src/cli/demo/tool-models.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { tool } from '../../turns/some-tools.ts'

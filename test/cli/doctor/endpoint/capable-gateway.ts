@@ -1,8 +1,9 @@
 /** A gateway whose model can do what the doctor asks for. */
-import type { Recordings } from '../../../../src/adapters/scripted/wire.ts'
+import type { Recording, Recordings } from '../../../../src/adapters/scripted/wire.ts'
 import { systemClock } from '../../../../src/async/clock.ts'
+import { demoRecording } from '../../../../src/cli/demo/recordings.ts'
+import { Script } from '../../../../src/cli/demo/script.ts'
 import { type Api, type Endpoint, PROMPTS } from '../../../../src/cli/doctor/endpoint/exchange.ts'
-import { Script } from '../../../../src/cli/recordings.ts'
 import { KeyRing, sha256Of } from '../../../../src/server/auth/key-ring.ts'
 import { startGateway } from '../../gateway.ts'
 
@@ -11,30 +12,35 @@ export const MODEL = 'scripted/capable'
 
 const ONE_TO_TEN = 'one two three four five six seven eight nine ten'
 
-/** Milliseconds between two pieces. */
-const PACE = [1]
-const SLOW_PACE = [15]
+/** Milliseconds between two events. */
+const PACE = 1
+const SLOW_PACE = 15
+
+function paced(recording: Recording, ms = PACE): Recording {
+  return recording.map((event, index) => ({ ...event, timestamp: ms * index }))
+}
 
 const CAPABLE: Recordings = {
   capable: ({ tools = [], input }) => {
     const last = input.findLast((item) => item.type === 'message')
     const prompt = last?.type === 'message' ? last.content : ''
     if (tools.length > 0) {
-      const script = new Script('capable', PACE).think(1, 'A tool knows.')
-      return script.request(1, 'get_weather', { city: 'Zürich' }, 'call_1').end('tool_calls')
+      const script = new Script('capable').think(1, 'A tool knows.')
+      script.request(1, 'get_weather', { city: 'Zürich' }, 'call_1')
+      return paced(script.end('tool_calls'))
     }
     // Ends long after it was cancelled.
     if (prompt === PROMPTS.countLong) {
-      return new Script('capable', SLOW_PACE).say(1, `${ONE_TO_TEN} `.repeat(8)).end()
+      const script = new Script('capable').say(1, `${ONE_TO_TEN} `.repeat(8))
+      return paced(script.end(), SLOW_PACE)
     }
-    if (prompt === PROMPTS.count) return new Script('capable', SLOW_PACE).say(1, ONE_TO_TEN).end()
+    if (prompt === PROMPTS.count) {
+      return paced(new Script('capable').say(1, ONE_TO_TEN).end(), SLOW_PACE)
+    }
     const text = prompt.slice(prompt.indexOf(':') + 2)
-    return new Script('capable', PACE).think(1, 'Easy.').say(1, text).end()
+    return paced(new Script('capable').think(1, 'Easy.').say(1, text).end())
   },
-  error: new Script('error', PACE).breakOff(1, ONE_TO_TEN, {
-    code: 'overloaded_error',
-    message: 'Busy',
-  }),
+  error: () => paced(demoRecording('error')),
 }
 
 /** For as long as the test runs. */

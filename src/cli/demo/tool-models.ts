@@ -1,10 +1,10 @@
-import { type ProviderRequest, SCRIPTED_ID, type ToolDefinition } from '../adapters/provider.ts'
-import type { Recording } from '../adapters/scripted/wire.ts'
-import { isRecord, parseJsonObject } from '../protocol/json.ts'
-import type { OutputItem } from '../protocol/output-item.ts'
-import { checkQuickly } from '../turns/tool-arguments.ts'
-import type { Tool } from '../turns/tools.ts'
-import { Script } from './recordings.ts'
+import { type ProviderRequest, SCRIPTED_ID, type ToolDefinition } from '../../adapters/provider.ts'
+import type { Recording } from '../../adapters/scripted/wire.ts'
+import { isRecord, parseJsonObject } from '../../protocol/json.ts'
+import type { OutputItem } from '../../protocol/output-item.ts'
+import { checkQuickly } from '../../turns/tool-arguments.ts'
+import type { Tool } from '../../turns/tools.ts'
+import { Script } from './script.ts'
 
 /** Models that call a tool they are offered, and answer with what it returned. They need no key. */
 export const TOOL_MODELS = {
