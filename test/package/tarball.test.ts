@@ -65,7 +65,9 @@ test('the tarball contains exactly the build, its sources and the documents', ()
   const schemas = SCHEMAS.map((name) => `dist/schema/${name}.json`)
   const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'llms.txt', 'package.json']
   const shown = ['dist/web', 'docs', 'examples'].flatMap(filesUnder)
-  const expected = [...sources, ...compiled, ...schemas, ...documents, ...shown]
+  const demos = filesUnder('dist/cli/demo').filter((file) => file.includes('.cassette.jsonl'))
+  expect(demos).toHaveLength(5)
+  const expected = [...sources, ...compiled, ...demos, ...schemas, ...documents, ...shown]
   const advice = 'if dist/ is older than src/, run `npm run build`'
   expect(packed.toSorted(), advice).toEqual(expected.toSorted())
 })
