@@ -68,10 +68,10 @@ function verbsByWord(table: readonly Completion[]): Map<string, string[]> {
 }
 
 /** Completes the verb, or sets `command` to both words and `at` to the position after the first. */
-function verbCases(table: readonly Completion[], assign: Assign, second: string): string {
+function verbCases(table: readonly Completion[], assign: Assign): string {
   const cases = [...verbsByWord(table)].map(
     ([word, verbs]) =>
-      `    ${word}) if (( at == 2 )); then ${assign(verbs)}; else command+=" ${second}"; (( at -= 1 )); fi ;;`,
+      `    ${word}) if (( at == 2 )); then ${assign(verbs)}; else command+=" $second"; (( at -= 1 )); fi ;;`,
   )
   return cases.join('\n')
 }
@@ -107,12 +107,12 @@ function bashScript(table: readonly Completion[]): string {
   return `# bash completion for turnstream. In ~/.bashrc: source <(turnstream completions bash)
 _turnstream() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} found=''
-  local command=\${COMP_WORDS[1]} at=$COMP_CWORD
+  local command=\${COMP_WORDS[1]} second=\${COMP_WORDS[2]} at=$COMP_CWORD
   if (( at == 1 )); then
     found='${firstWords(table)}'
   else
     case $command in
-${verbCases(table, assignInBash, '\${COMP_WORDS[2]}')}
+${verbCases(table, assignInBash)}
     esac
     case "$command $before" in
 ${valueCases(table, assignInBash)}
@@ -132,13 +132,14 @@ function zshScript(table: readonly Completion[]): string {
   return `#compdef turnstream
 # zsh completion for turnstream. In ~/.zshrc, after compinit: source <(turnstream completions zsh)
 _turnstream() {
-  local word=$words[CURRENT] before=$words[CURRENT-1] command=$words[2] at=$(( CURRENT - 1 ))
+  local word=$words[CURRENT] before=$words[CURRENT-1]
+  local command=$words[2] second=$words[3] at=$(( CURRENT - 1 ))
   local -a found
   if (( at == 1 )); then
     found=(${firstWords(table)})
   else
     case $command in
-${verbCases(table, assignInZsh, '$words[3]')}
+${verbCases(table, assignInZsh)}
     esac
     case "$command $before" in
 ${valueCases(table, assignInZsh)}
