@@ -12,6 +12,7 @@ export type { ConfiguredTraits, Effort, ModelTraits } from './adapters/model-tra
 export { translateOpenaiChat } from './adapters/openai-chat/translate.ts'
 export { translateOpenaiResponses } from './adapters/openai-responses/translate.ts'
 export type {
+  FittedSettings,
   JsonSchemaFormat,
   ModelSettings,
   Provider,

@@ -68,6 +68,7 @@ export { createHttpTool, type HttpToolOptions } from './tools/http-tool.ts'
 export type { ToolLimits } from './tools/limits.ts'
 export type { McpEndpoint, McpProcess, McpServer } from './tools/mcp-server.ts'
 export { connectMcpTools, type McpTools, type McpToolsOptions } from './tools/mcp-tools.ts'
+export type { SettingSources } from './turns/fitted-submission.ts'
 export type { ProcessorSettings } from './turns/processor-settings.ts'
 export {
   type ChosenModel,

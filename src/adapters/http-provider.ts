@@ -115,10 +115,7 @@ export function httpProvider<Options extends VendorOptions>(
   const provider: Provider = {
     id,
     ...(options.maxArgumentChars !== undefined && { maxArgumentChars: options.maxArgumentChars }),
-    ...(settings && {
-      unsupported: (request) => fitSettings(settings, request).unsupported,
-      nearest: (request) => fitSettings(settings, request).nearest,
-    }),
+    ...(settings && { fit: (request) => fitSettings(settings, request) }),
     stream(request, { onRetry, onUnknown = options.onUnknown, ...given }, signal) {
       const { maxArgumentChars = options.maxArgumentChars, ...run } = given
       const stream = new ProviderStream(signal, clock)

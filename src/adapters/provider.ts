@@ -120,6 +120,14 @@ export interface ProcessHealth {
   readonly lastError?: string
 }
 
+/** What a provider takes of a request. */
+export interface FittedSettings {
+  /** The settings to leave out; always those of items if it has none. */
+  readonly unsupported: readonly SettingName[]
+  /** What comes closest to them, to be used in their place. */
+  readonly nearest: Partial<ModelSettings>
+}
+
 /** A source of response payloads; `stamp` converts them to StreamEvents. */
 export interface Provider {
   readonly id: string
@@ -134,10 +142,8 @@ export interface Provider {
   ): ResponseStream<StreamEventPayload>
   /** Maximum characters of one tool call's arguments, if the request has no limit. 1,000,000 by default. */
   readonly maxArgumentChars?: number
-  /** The settings of a request that the provider refuses; always those of items if it has none. Missing: it takes them all. */
-  unsupported?(request: ModelSettings): readonly SettingName[]
-  /** What comes closest to the refused settings, to be used in their place. */
-  nearest?(request: ModelSettings): Partial<ModelSettings>
+  /** Returns what the provider takes of a request's settings. Missing: all of them. */
+  fit?(request: ModelSettings): FittedSettings
   /** Missing for providers without a process. */
   readonly health?: ProcessHealth
   /** Releases what the provider holds between calls, such as a process. Running calls fail. */

@@ -1,7 +1,13 @@
 import { isRecord } from '../protocol/json.ts'
 import type { Fields } from './fields.ts'
 import { type Effort, effortOfBudget, nearestEffort } from './model-traits.ts'
-import type { ModelSettings, SettingName, ThinkingParameters, ToolDefinition } from './provider.ts'
+import type {
+  FittedSettings,
+  ModelSettings,
+  SettingName,
+  ThinkingParameters,
+  ToolDefinition,
+} from './provider.ts'
 import { invalidOption } from './vendor-request.ts'
 
 interface SettingValues extends Required<Omit<ModelSettings, 'model' | 'tools' | 'toolChoice'>> {
@@ -50,14 +56,6 @@ export function writeSettings(table: VendorSettings, request: ModelSettings): Fi
     body = merge(body, reason)
   }
   return body
-}
-
-/** What a vendor takes of a request. */
-export interface FittedSettings {
-  /** The settings to leave out, so that the vendor takes the others. */
-  readonly unsupported: readonly SettingName[]
-  /** What to use in their place. */
-  readonly nearest: Partial<ModelSettings>
 }
 
 export function fitSettings(table: VendorSettings, request: ModelSettings): FittedSettings {

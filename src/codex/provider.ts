@@ -114,8 +114,7 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
     },
     maxArgumentChars: MAX_ARGUMENT_CHARS,
     stop: () => supervisor.stop(),
-    unsupported: (request) => fitSettings(CODEX_SETTINGS, request).unsupported,
-    nearest: (request) => fitSettings(CODEX_SETTINGS, request).nearest,
+    fit: (request) => fitSettings(CODEX_SETTINGS, request),
     stream(request, { onUnknown = options.onUnknown, isApproved, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }

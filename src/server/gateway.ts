@@ -5,7 +5,8 @@ import type { ErrorCode } from '../protocol/errors.ts'
 import { resolveProcessor } from '../turns/processor-settings.ts'
 import { type ConfiguredProvider, Providers } from '../turns/providers.ts'
 import { isToolSource } from '../turns/tool-sources.ts'
-import { quietly, TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
+import { guardErrorHandler } from '../turns/turn-observer.ts'
+import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import { type GatewayApp, type GatewayContext, type GatewayEnv, TenantSpaces } from './context.ts'
@@ -136,7 +137,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     onUnknownEvent,
   })
 
-  const onError = quietly((error, about: ErrorSubject) => {
+  const onError = guardErrorHandler((error, about: ErrorSubject) => {
     metrics.failed(error)
     readiness.note(error)
     options.onError?.(error, about)

@@ -52,6 +52,13 @@ export interface RepeatedRequest {
   readonly findReceived?: FindReceived
 }
 
+/** A request that may be repeated, while its body is read. */
+export interface RequestReading {
+  readonly isInSession: boolean
+  /** Takes the body, unless the route makes the keys. */
+  readonly hash: Hash | undefined
+}
+
 /** The turn of an earlier request. */
 export interface Rejoined {
   readonly turn: TurnRecord
@@ -89,21 +96,18 @@ export class Reattachment {
     this.#onError = onError
   }
 
-  /** Starts the hash of a request body. Undefined if the request always gets a new turn. */
-  startHash(c: Context<GatewayEnv>): Hash | undefined {
+  /** Starts to read a request that may be repeated. Undefined if it always gets a new turn. */
+  startRequest(c: Context<GatewayEnv>): RequestReading | undefined {
     if (this.#keepMs === 0 || c.req.method !== 'POST') return undefined
     const path = PATHS.find((each) => c.req.path.endsWith(each))
     if (path === undefined || c.req.header(HEADERS.idempotencyKey) !== undefined) return undefined
     if (c.req.header(HEADERS.reattach) === 'no') return undefined
     // It cancels its turn, which another client may read.
     if (c.req.header(HEADERS.cancelOnDisconnect) === 'true') return undefined
-    return newHash(c, path)
-  }
-
-  /** Ends the hash of a request body. */
-  endHash(c: Context<GatewayEnv>, hash: Hash): RepeatedRequest {
     const isInSession = SESSION_HEADERS.some((name) => Boolean(c.req.header(name)))
-    return { keys: [hash.digest('base64url')], isInSession }
+    // The route hashes the items of a session one by one.
+    const isHashedByItem = isInSession && path === ROUTES.responses
+    return { isInSession, hash: isHashedByItem ? undefined : newHash(c, path) }
   }
 
   /** Finds the turn of the same request before, unless it failed, was cancelled or is gone. */

@@ -56,13 +56,17 @@ export function boundedBody(
       const length = headers.get('content-length')
       if (Number(length) > maxBytes) throw tooLarge(maxBytes)
       const isChunked = length === null && headers.has('transfer-encoding')
-      const hash = reattachment.startHash(c)
+      const request = reattachment.startRequest(c)
+      const hash = request?.hash
       const read = () => readText(body, maxBytes, { hash, held })
       const isLarge = isChunked || Number(length) > SMALL_BODY_BYTES
       if (length !== null) held.set(Number(length))
       const sent = await (isLarge ? limits.readBody(caller, read) : read())
       const text = sent === '' && JSON_TYPE.test(headers.get('content-type') ?? '') ? '{}' : sent
-      if (hash !== undefined) c.set('repeated', reattachment.endHash(c, hash))
+      if (request !== undefined) {
+        const { isInSession } = request
+        c.set('repeated', { keys: hash ? [hash.digest('base64url')] : [], isInSession })
+      }
       if (isLarge) await nextSlice()
       const polluting = (await mayPollute(text)) ? pollutingKey(text) : undefined
       if (polluting !== undefined) throw invalidBody(`has the key ${polluting}`)

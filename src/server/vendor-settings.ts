@@ -1,6 +1,7 @@
 import { EFFORTS, type Effort } from '../adapters/model-traits.ts'
 import type { SettingName, ThinkingParameters } from '../adapters/provider.ts'
 import { isRecord, parseJsonObject } from '../protocol/json.ts'
+import type { SettingSources } from '../turns/fitted-submission.ts'
 import type { SubmissionSettings } from '../turns/turn-request.ts'
 import type { IgnoredNames } from './ignored-names.ts'
 import { MAX_TOKENS } from './routes/submit.ts'
@@ -9,9 +10,6 @@ import { MAX_TOKENS } from './routes/submit.ts'
  * The parameters of vendors' APIs that are hints. Every API takes every spelling: clients send what they know from
  * another vendor.
  */
-
-/** The parameters that a setting came from. */
-export type SettingSources = Partial<Record<SettingName, readonly string[]>>
 
 type Name = Exclude<SettingName, 'strict' | 'name' | 'compaction' | 'longCallIds'>
 type Value = SubmissionSettings[Name] | Default | undefined

@@ -25,8 +25,8 @@ export interface ChosenModel {
 
 export interface RequestedModel {
   /** `<providerId>/<modelId>`, or a model name. */
-  readonly model?: string
-  readonly providerId?: string
+  readonly model?: string | undefined
+  readonly providerId?: string | undefined
 }
 
 /** Names before a slash that mean a provider, configured or not. */

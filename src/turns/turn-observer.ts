@@ -94,3 +94,16 @@ export function guardObserver(
   const counts = observer?.counts ?? { events: 0, snapshots: 0 }
   return { counts, ...Object.fromEntries(guarded) } as TurnObserver
 }
+
+/** Wraps an error callback so that it cannot throw. */
+export function guardErrorHandler<About>(
+  onError: ((error: unknown, about: About) => void) | undefined,
+): (error: unknown, about: About) => void {
+  return (error, about) => {
+    try {
+      onError?.(error, about)
+    } catch {
+      // `onError` itself failed, so there is nowhere to report it.
+    }
+  }
+}

@@ -2,6 +2,7 @@ import type { ProviderRequest } from '../adapters/provider.ts'
 import { inputItemId } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import type { AnsweredCall, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
+import type { SettingSources } from './fitted-submission.ts'
 
 /** New input of a turn: the user's message, or results of the client's tools. */
 export type TurnInput =
@@ -77,6 +78,11 @@ export interface Submission {
   readonly traceContext?: TraceContext
   /** Deletes the content of the turn this long after its end, if before the retention. */
   readonly contentMs?: number
+  /**
+   * Makes the settings optional: those that the chosen provider does not have are left out, and `Submitted` names the
+   * parameters that they came from.
+   */
+  readonly settingSources?: SettingSources
   /** Parameters that the response repeats in the caller's dialect: `parameters` of `response_start`. */
   readonly parameters?: Record<string, unknown>
 }
@@ -88,6 +94,8 @@ export interface Submitted {
   readonly turnId: string
   readonly runId: string
   readonly threadId: string
+  /** The parameters of optional settings that the provider does not have, if any. */
+  readonly ignored?: readonly string[]
 }
 
 /** Returns history and new input as items of the turn. */

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
-import { START } from '../log/offsets.ts'
 import { TurnExistsError } from '../log/rules.ts'
 import { logOf } from '../log/tenants.ts'
-import type { Lease, NewTurn, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
-import { hasCode, isTurnMissing, TurnstreamError } from '../protocol/errors.ts'
+import type { Lease, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
 import { stableJsonPieces } from '../protocol/json.ts'
 import { DEFAULT_TENANT } from '../protocol/names.ts'
 import type { ResponseItem } from '../protocol/response.ts'
+import { type FittedSubmission, fitSubmission } from './fitted-submission.ts'
 import { nameIssuers } from './issuers.ts'
 import { type ProcessorSettings, resolveProcessor } from './processor-settings.ts'
 import type { ChosenModel, Providers } from './providers.ts'
@@ -22,7 +22,8 @@ import { type Tool, ToolRegistry } from './tools.ts'
 import { Turn } from './turn.ts'
 import { failed } from './turn-ending.ts'
 import { resolveCaps, type TurnCaps } from './turn-items.ts'
-import { guardObserver, type TurnObserver } from './turn-observer.ts'
+import { guardErrorHandler, guardObserver, type TurnObserver } from './turn-observer.ts'
+import { createTurnRecord } from './turn-record.ts'
 import { inputItems, type Submission, type Submitted } from './turn-request.ts'
 import type { TurnServices, TurnTask } from './turn-task.ts'
 
@@ -73,8 +74,8 @@ export interface SubmitOptions {
    * false.
    */
   readonly acceptsAnyOutput?: boolean
-  /** Adapts the submission to the chosen provider. The same submission remains the same turn. */
-  readonly fit?: (chosen: ChosenModel) => Submission
+  /** A hash of the request, where the caller has one. Used for a submission without ids in place of its own hash. */
+  readonly requestHash?: string | undefined
   /**
    * The thread of a submission that names none. Not part of the request: when it is repeated, another may be
    * given.
@@ -95,7 +96,6 @@ interface SubmitRequest {
   readonly log: TurnLog
   readonly admit: Admit
   readonly acceptsAnyOutput: boolean
-  readonly fit: ((chosen: ChosenModel) => Submission) | undefined
   readonly follows: string | undefined
   readonly answerKey: SubmitOptions['answerKey']
   readonly submission: Submission
@@ -103,8 +103,13 @@ interface SubmitRequest {
   readonly fingerprint: string
 }
 
+/** The model of a request, and the submission as its provider takes it. */
+interface Choice extends FittedSubmission {
+  readonly chosen: ChosenModel
+}
+
 /** The items of a request. */
-type AskedItems = Pick<AnswersRequest, 'history' | 'input'>
+type RequestItems = Pick<AnswersRequest, 'history' | 'input'>
 
 interface InFlight {
   readonly request: SubmitRequest
@@ -123,14 +128,14 @@ export class TurnRunner {
   readonly #submits = new Map<string, InFlight>()
   #shutdown: Promise<void> | undefined
   #isGraceOver = false
-  #giveUp = () => {}
-  readonly #givenUp = new Promise<void>((resolve) => {
-    this.#giveUp = resolve
+  #abandon = () => {}
+  readonly #abandoned = new Promise<void>((resolve) => {
+    this.#abandon = resolve
   })
 
   constructor(options: TurnRunnerOptions) {
     const { log, instance: owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
-    const report = quietly(onError)
+    const report = guardErrorHandler(onError)
     const observer = guardObserver(options.observer, (error) => report(error, {}))
     this.#options = options
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
@@ -153,16 +158,19 @@ export class TurnRunner {
     const { threadId = options.threadId } = submission
     const ids = idsOf(submission, threadId, this.#generateId)
     const log = logOf(this.#options.log, tenant)
-    const hash = createHash('sha256')
-    let isLarge = false
-    for (const piece of bodyPieces(submission)) {
-      if (isLarge && isSliceOver()) await nextSlice()
-      hash.update(piece)
-      isLarge = true
+    const { follows, answerKey, requestHash } = options
+    let fingerprint = isNamed(submission) ? undefined : requestHash
+    if (fingerprint === undefined) {
+      const hash = createHash('sha256')
+      let isLarge = false
+      for (const piece of bodyPieces(submission)) {
+        if (isLarge && isSliceOver()) await nextSlice()
+        hash.update(piece)
+        isLarge = true
+      }
+      fingerprint = hash.digest('hex')
     }
-    const fingerprint = hash.digest('hex')
-    const { fit, follows, answerKey } = options
-    const given = { tenant, log, admit, acceptsAnyOutput, fit, follows, answerKey }
+    const given = { tenant, log, admit, acceptsAnyOutput, follows, answerKey }
     const request = { ...given, submission, ids, fingerprint }
     // Tenant names contain no space.
     const turn = `${tenant} ${ids.turnId}`
@@ -209,10 +217,10 @@ export class TurnRunner {
     const cancelTimer = clock.after(graceMs, () => {
       this.#isGraceOver = true
       for (const run of this.#runs) run.stop(SHUTDOWN)
-      cancelLast = clock.after(LAST_WRITES_MS, this.#giveUp)
+      cancelLast = clock.after(LAST_WRITES_MS, this.#abandon)
     })
     let cancelLast: (() => void) | undefined
-    return Promise.race([this.#shutdown, this.#givenUp]).finally(() => {
+    return Promise.race([this.#shutdown, this.#abandoned]).finally(() => {
       cancelTimer()
       cancelLast?.()
     })
@@ -223,26 +231,27 @@ export class TurnRunner {
     const { history = [], input } = submission
     const items = inputItems(ids.runId, history, input)
     let before = items.slice(0, history.length)
-    const asked = { history: submission.history && before, input: items.slice(history.length) }
-    let chosen: ChosenModel
-    let fitted: Submission
+    const requestItems = {
+      history: submission.history && before,
+      input: items.slice(history.length),
+    }
+    let choice: Choice | undefined
     let room: InputSize
     let leave = doNothing
     let found: ToolAnswers | undefined
     try {
-      chosen = this.#choose(submission)
-      fitted = request.fit?.(chosen) ?? submission
+      choice = this.#choose(submission)
       room = historyRoom(items, this.#services.caps)
       if (isSliceOver()) await nextSlice()
       leave = await request.admit()
       before = await nameIssuers(request.log, before)
       // Turns that will be replaced do not count.
-      found = await this.#findAnswers(request, asked, submission.replaces)
+      found = await this.#findAnswers(request, requestItems, submission.replaces)
     } catch (refusal) {
       leave()
       const known = isNamed(submission) ? await this.#find(request) : undefined
       if (known === undefined) throw refusal
-      return submittedBefore(known, request)
+      return submittedBefore(known, request, choice)
     }
     const since = monotonicNow(this.#services.clock)
     let lease: Lease
@@ -251,11 +260,11 @@ export class TurnRunner {
     } catch (error) {
       leave()
       if (!(error instanceof TurnExistsError)) throw error
-      return submittedBefore(error.turn, request)
+      return submittedBefore(error.turn, request, choice)
     }
     try {
       await this.#confirmPlace(request)
-      found = await this.#confirmAnswers(request, asked, found)
+      found = await this.#confirmAnswers(request, requestItems, found)
     } catch (refusal) {
       leave()
       await this.#discard(request)
@@ -264,26 +273,23 @@ export class TurnRunner {
     const { answers } = found
     const isHistoryGiven = submission.history !== undefined
     const given = { input: [...before, ...found.input], answers, isHistoryGiven }
-    const begun = { ...chosen, lease, since, ...given, historyRoom: room }
-    const run = this.#begin({ ...request, submission: fitted }, begun)
+    const begun = { ...choice.chosen, lease, since, ...given, historyRoom: room }
+    const run = this.#begin({ ...request, submission: choice.submission }, begun)
     // A client that has read the end may submit the next turn at once.
     void run.ending.then(leave)
     await run.opened
-    return ids
+    return toSubmitted(ids, choice)
   }
 
   /** Throws when the turn cannot start. */
-  #choose(submission: Submission): ChosenModel {
-    const { model, providerId, settings = {} } = submission
+  #choose(submission: Submission): Choice {
+    const { settings = {} } = submission
     if (this.#shutdown !== undefined) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'new turns are not accepted')
     }
-    const chosen = this.#options.providers.choose({
-      ...(model !== undefined && { model }),
-      ...(providerId !== undefined && { providerId }),
-    })
+    const chosen = this.#options.providers.choose(submission)
     this.#toolsFor(submission, chosen).check(settings)
-    return chosen
+    return { chosen, ...fitSubmission(submission, chosen) }
   }
 
   #toolsFor(
@@ -295,13 +301,13 @@ export class TurnRunner {
 
   #findAnswers(
     { log, ids, acceptsAnyOutput: isLenient }: SubmitRequest,
-    asked: AskedItems,
+    requestItems: RequestItems,
     turnId?: string,
   ): Promise<ToolAnswers | undefined> {
     const { threadId } = ids
     const { caps } = this.#services
     const turn = turnId === undefined ? {} : { turnId }
-    return findAnswers({ log, threadId, ...turn, ...asked, isLenient, caps })
+    return findAnswers({ log, threadId, ...turn, ...requestItems, isLenient, caps })
   }
 
   /** Another turn may have followed, and ended, before this one was created. */
@@ -315,12 +321,12 @@ export class TurnRunner {
   /** Searches again if another turn of the thread ended between the search and the creation of this one. */
   async #confirmAnswers(
     request: SubmitRequest,
-    asked: AskedItems,
+    requestItems: RequestItems,
     found: ToolAnswers | undefined,
   ): Promise<ToolAnswers> {
     const { log, ids } = request
     if (found !== undefined && (await isCurrent(found, { log, ...ids }))) return found
-    const again = await this.#findAnswers(request, asked, ids.turnId)
+    const again = await this.#findAnswers(request, requestItems, ids.turnId)
     if (again === undefined) throw new TurnstreamError('THREAD_BUSY', ids.threadId)
     return again
   }
@@ -404,54 +410,19 @@ function isRepetition(one: SubmitRequest, other: SubmitRequest): boolean {
 }
 
 /** Returns the ids of an existing turn. SUBMIT_CONFLICT if the request differs. */
-function submittedBefore(turn: TurnRecord, { ids, fingerprint }: SubmitRequest): Submitted {
+function submittedBefore(
+  turn: TurnRecord,
+  { ids, fingerprint }: SubmitRequest,
+  choice: Choice | undefined,
+): Submitted {
   const { turnId, runId, threadId } = turn
   const isSame = turnId === ids.turnId && runId === ids.runId && turn.request === fingerprint
-  if (isSame) return { turnId, runId, threadId }
+  if (isSame) return toSubmitted({ turnId, runId, threadId }, choice)
   throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
 }
 
-/** Between the ends of a turn's two logs lies one store commit. This is enough for many. */
-const ENDING_MS = 2000
-
-/**
- * Creates a turn. A client may submit as soon as it has read the end of the raw events, but the thread stays
- * busy until the snapshots have their end too; this waits for it. THREAD_BUSY while the previous turn still
- * runs.
- */
-export async function createTurnRecord(
-  log: TurnLog,
-  turn: NewTurn,
-  leaseMs: number,
-  clock: Clock,
-): Promise<Lease> {
-  try {
-    return await log.create(turn, leaseMs)
-  } catch (error) {
-    if (!hasCode(error, 'THREAD_BUSY') || !(await hasEnded(log, turn.threadId, clock))) throw error
-  }
-  return log.create(turn, leaseMs)
-}
-
-/** Returns whether the last turn of a thread has ended, waiting briefly. */
-async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<boolean> {
-  const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
-  const [last] = items
-  if (last === undefined || last.sealed) return true
-  if (last.status === 'in_progress') return false
-  const waiting = new AbortController()
-  const stopTimer = clock.after(ENDING_MS, () => waiting.abort())
-  try {
-    // Only the end of the iteration matters.
-    for await (const _ of log.tail(last.turnId, 'processed', START, waiting.signal)) continue
-    return !waiting.signal.aborted
-  } catch (error) {
-    // A deleted turn does not block the thread.
-    if (!isTurnMissing(error)) throw error
-    return true
-  } finally {
-    stopTimer()
-  }
+function toSubmitted(ids: Submitted, { ignored = [] }: Partial<Choice> = {}): Submitted {
+  return ignored.length === 0 ? ids : { ...ids, ignored }
 }
 
 /** Returns the ids of a turn. Either of `turnId` and `runId` names both; missing ids are generated. */
@@ -479,17 +450,4 @@ export function bodyPieces(submission: Submission): Iterable<string> {
   const { parameters } = submission
   const said = { history, input, settings, parameters }
   return stableJsonPieces({ threadId, model, providerId, agentId, replaces, ...said })
-}
-
-/** Wraps an error callback so that it cannot throw. */
-export function quietly<About>(
-  onError: ((error: unknown, about: About) => void) | undefined,
-): (error: unknown, about: About) => void {
-  return (error, about) => {
-    try {
-      onError?.(error, about)
-    } catch {
-      // `onError` itself failed, so there is nowhere to report it.
-    }
-  }
 }

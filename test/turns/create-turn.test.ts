@@ -5,7 +5,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../src/testing/turn-log/texts.ts'
-import { createTurnRecord } from '../../src/turns/turn-runner.ts'
+import { createTurnRecord } from '../../src/turns/turn-record.ts'
 
 const LEASE_MS = 60_000
 const NEXT = { turnId: 'next', threadId: 'thread', owner: 'me' }

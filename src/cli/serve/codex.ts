@@ -136,8 +136,7 @@ export function configuredCodex(setting: CodexSetting, deps: CodexDeps): Configu
       return combinedHealth(chat.health, worker.health)
     },
     maxArgumentChars: chat.maxArgumentChars,
-    unsupported: (settings) => choose(settings).unsupported(settings),
-    nearest: (settings) => choose(settings).nearest(settings),
+    fit: (settings) => choose(settings).fit(settings),
     stream(request, context, signal) {
       if (!isAgentName(request.model)) return chat.stream(request, context, signal)
       const model = request.model.slice(AGENT.length + 1) || (run[0] ?? '')

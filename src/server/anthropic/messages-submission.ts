@@ -2,6 +2,7 @@ import { type Effort, effortOfBudget } from '../../adapters/model-traits.ts'
 import type { ThinkingParameters } from '../../adapters/provider.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
+import type { SettingSources } from '../../turns/fitted-submission.ts'
 import type { HistoryItem, SubmissionSettings } from '../../turns/turn-request.ts'
 import {
   groupPieces,
@@ -15,14 +16,13 @@ import { RequestInvalidError } from '../errors.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'
 import { REFUSED } from '../openai/refused-parameters.ts'
 import { splitItems } from '../openai/responses-input.ts'
-import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
+import { omitNullish, type SubmitHeaders, submissionHead } from '../routes/submit.ts'
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
 import {
   ANTHROPIC_SPELLINGS,
   ignoreUnknown,
   MAX_SCHEMA_CHARS,
   readSettings,
-  type SettingSources,
   toEffort,
   toFormat,
   toThinking,
@@ -47,7 +47,7 @@ export function messagesSubmission(body: Countable, headers: SubmitHeaders): Ven
   const { settings, sources } = toSettings(body, ignored)
   return {
     submission: {
-      ...toSubmission({ model: body.model }, headers),
+      ...submissionHead({ model: body.model }, headers),
       ...splitItems(reader.items),
       settings,
       // A client that brings tools has its own loop: it gets exactly these.

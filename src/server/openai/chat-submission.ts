@@ -2,7 +2,7 @@ import type { ToolDefinition } from '../../adapters/provider.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { SubmissionSettings } from '../../turns/turn-request.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'
-import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
+import { omitNullish, type SubmitHeaders, submissionHead } from '../routes/submit.ts'
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
 import { ignoreUnknown, OPENAI_SPELLINGS, readSettings } from '../vendor-settings.ts'
 import { allowedTools } from './allowed-tools.ts'
@@ -30,7 +30,7 @@ export function chatSubmission(body: ChatBody, headers: SubmitHeaders): VendorSu
   ignoreUnknown(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
   return {
     submission: {
-      ...toSubmission({ model: body.model }, headers),
+      ...submissionHead({ model: body.model }, headers),
       settings: {
         ...settings,
         ...omitNullish({ tools, toolChoice: choice }),

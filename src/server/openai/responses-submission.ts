@@ -2,7 +2,7 @@ import { type NamedTool, namedTools } from '../../dialects/responses/tool-names.
 import { isRecord } from '../../protocol/json.ts'
 import type { HistoryItem, SubmissionSettings } from '../../turns/turn-request.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'
-import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
+import { omitNullish, type SubmitHeaders, submissionHead } from '../routes/submit.ts'
 import type { VendorSubmission } from '../routes/vendor-turns.ts'
 import {
   ignoreUnknown,
@@ -55,7 +55,7 @@ export function responsesSubmission(
   const { settings, sources } = toSettings(body, tools, ignored)
   return {
     submission: {
-      ...toSubmission({ model: body.model }, headers),
+      ...submissionHead({ model: body.model }, headers),
       ...splitItems(items),
       settings,
       // A client that brings tools has its own loop: it gets exactly these.

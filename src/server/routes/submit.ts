@@ -255,22 +255,9 @@ export async function withStreamSlot<T>(
   }
 }
 
-export function toSubmission(
-  body: z.infer<typeof submitBodySchema>,
-  headers: SubmitHeaders,
-): Submission {
-  const {
-    prompt = '',
-    input,
-    history,
-    model,
-    providerId,
-    agentId,
-    threadId,
-    turnId,
-    ...rest
-  } = body
-  const { runId, replaces, ...settings } = rest
+function toSubmission(body: z.infer<typeof submitBodySchema>, headers: SubmitHeaders): Submission {
+  const { prompt = '', input, history, model, runId, ...rest } = body
+  const { providerId, agentId, threadId, turnId, replaces, ...settings } = rest
   if (replaces !== undefined && threadId === undefined) {
     throw new RequestInvalidError([{ path: 'body.replaces', message: 'requires a threadId' }])
   }
@@ -278,17 +265,21 @@ export function toSubmission(
   return {
     ...toTurnItems({ input: said, history }),
     settings,
-    ...omitNullish({
-      model,
-      providerId,
-      agentId,
-      threadId,
-      replaces,
-      turnId,
-      runId: toRunId(runId, headers[HEADERS.idempotencyKey]),
-      traceContext: parseTraceContext(headers),
-    }),
+    ...submissionHead({ model, runId }, headers),
+    ...omitNullish({ providerId, agentId, threadId, replaces, turnId }),
   }
+}
+
+/** What requests of every API say about their turn. */
+export function submissionHead(
+  { model, runId }: { readonly model?: string | undefined; readonly runId?: string | undefined },
+  headers: SubmitHeaders,
+): Pick<Submission, 'model' | 'runId' | 'traceContext'> {
+  return omitNullish({
+    model,
+    runId: toRunId(runId, headers[HEADERS.idempotencyKey]),
+    traceContext: parseTraceContext(headers),
+  })
 }
 
 /** Uses the idempotency key as run id if the body has none. Two different ones are ambiguous. */

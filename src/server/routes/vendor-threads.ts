@@ -26,7 +26,7 @@ export const threadHeadersSchema = z.object({
 type ThreadHeaders = z.infer<typeof threadHeadersSchema>
 
 /** What a request says about its thread. */
-interface ThreadRequest extends Pick<SubmitOptions, 'fit'> {
+interface ThreadRequest {
   readonly headers: ThreadHeaders
   /** The turn of `previous_response_id`. */
   readonly previous: TurnPlace | undefined
@@ -37,14 +37,15 @@ export async function startInThread(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   submission: Submission,
-  { headers, previous, fit }: ThreadRequest,
+  { headers, previous }: ThreadRequest,
 ): Promise<Submitted> {
   const { history = [], input, settings } = submission
   const chain = await ThreadChain.read([...history, ...input], settings?.user)
   const { log } = c.get('space')
   const place = await choosePlace(log, headers, () => previous ?? findContinued(log, chain))
   const { answerKey } = chain
-  const options = { acceptsAnyOutput: true, answerKey, ...(fit !== undefined && { fit }) }
+  const requestHash = c.get('repeated')?.keys[0]
+  const options = { acceptsAnyOutput: true, answerKey, requestHash }
   if (place === undefined) return startTurn(c, context, submission, options)
   try {
     return await startTurn(c, context, submission, { ...options, ...place })

@@ -8,7 +8,7 @@ import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS } from '../../protocol/names.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
-import type { ChosenModel } from '../../turns/providers.ts'
+import type { SettingSources } from '../../turns/fitted-submission.ts'
 import type { TurnPlace } from '../../turns/thread-index.ts'
 import type { Submission } from '../../turns/turn-request.ts'
 import { watchClient } from '../client-close.ts'
@@ -20,8 +20,6 @@ import { AnswerSize } from '../streams/answer-size.ts'
 import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
 import type { StreamKind } from '../streams/open-streams.ts'
 import { headerOf, openSse, type SseConnection } from '../streams/sse-connection.ts'
-import type { SettingSources } from '../vendor-settings.ts'
-import { fitted, unsupportedNames } from './fitted-submission.ts'
 import * as spec from './spec.ts'
 import { SUBMIT_REFUSALS, submitHeadersSchema } from './submit.ts'
 import { startInThread, threadHeadersSchema } from './vendor-threads.ts'
@@ -155,10 +153,12 @@ async function startNew(
   if (isSliceOver()) await nextSlice()
   const request = await prepare()
   const { submission, sources, previous, ignored } = request
-  setIgnored(c, [...ignored, ...unsupportedNames(context.providers, request)])
-  const whole = { ...submission, history: submission.history ?? [] }
-  const fit = (chosen: ChosenModel) => fitted(whole, sources, chosen)
-  const { turnId } = await startInThread(c, context, whole, { headers, previous, fit })
+  setIgnored(c, ignored)
+  const { history = [] } = submission
+  const fittable = { ...submission, history, settingSources: sources }
+  const submitted = await startInThread(c, context, fittable, { headers, previous })
+  const { turnId } = submitted
+  if (submitted.ignored !== undefined) setIgnored(c, [...ignored, ...submitted.ignored])
   const turn = await c.get('space').log.getTurn(turnId)
   if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
   return turn
