@@ -13,11 +13,11 @@ export type { RedisLogOptions, RedisServer } from './log/redis/redis-log.ts'
 export { openRedisLog } from './log/redis/redis-log.ts'
 export { TurnExistsError } from './log/rules.ts'
 export type {
-  ApprovalAnswer,
-  ApprovalResult,
+  AddResult,
   Directory,
   Entries,
   EventRecord,
+  KeyedRecords,
   Lease,
   ListedTurn,
   LogName,

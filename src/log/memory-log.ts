@@ -2,8 +2,7 @@ import { type Clock, monotonicNow, steadyTime, systemClock } from '../async/cloc
 import type { StopSignal } from '../async/on-abort.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/names.ts'
-import { addAnswer, checkAnswer, findAnswer } from './approvals.ts'
-import { MemoryNotes } from './memory-notes.ts'
+import { MemoryKeyedRecords } from './memory-keyed-records.ts'
 import { MemoryTurn } from './memory-turn.ts'
 import {
   compareThreads,
@@ -57,13 +56,13 @@ interface MemoryThread {
 /** The reference implementation: the complete contract, nothing durable. */
 export class MemoryLog implements log.TurnLog {
   readonly retentionMs: number
+  readonly keyedRecords: MemoryKeyedRecords
   readonly #clock: Clock
   /** Setting the system clock forward must not expire every turn at once. */
   readonly #steadyNow: () => number
   readonly #turns = new Map<string, MemoryTurn>()
   readonly #runs = new Map<string, MemoryTurn>()
   readonly #threads = new Map<string, MemoryThread>()
-  readonly #notes: MemoryNotes
   readonly #tenants: Tenants<MemoryLog>
   #closed = false
   #nextSweepAt = 0
@@ -75,8 +74,13 @@ export class MemoryLog implements log.TurnLog {
     this.#clock = clock
     this.#steadyNow = steadyTime(clock)
     this.retentionMs = retentionMs
-    const root = tenants?.of(DEFAULT_TENANT)
-    this.#notes = root === undefined ? new MemoryNotes(this.#steadyNow) : root.#notes.ofTenant()
+    const turns = {
+      checkOpen: () => this.#checkOpen(),
+      existing: (turnId: string) => this.#turn(turnId),
+      waitFor: this.#waitFor.bind(this),
+    }
+    const ofDefault = tenants?.of(DEFAULT_TENANT).keyedRecords
+    this.keyedRecords = new MemoryKeyedRecords(turns, this.#steadyNow, ofDefault)
     this.#tenants = tenants ?? new Tenants<MemoryLog>(this, (_, all) => new MemoryLog(options, all))
   }
 
@@ -167,7 +171,7 @@ export class MemoryLog implements log.TurnLog {
     this.#checkOpen()
     // Called periodically while a server runs, so that data of idle tenants expires too.
     this.#sweep()
-    this.#notes.sweep()
+    this.keyedRecords.sweep()
     const orphans: log.Orphan[] = []
     for (const [tenant, each] of this.#tenants.entries()) {
       for (const turnId of each.#expired()) orphans.push({ tenant, turnId })
@@ -190,47 +194,23 @@ export class MemoryLog implements log.TurnLog {
     return true
   }
 
-  async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    while (!signal.aborted) {
-      const turn = this.#leased(lease)
-      checkEpoch(turn.state, lease)
-      const { cancelReason } = turn.facts
-      if (cancelReason !== undefined) return cancelReason
-      await turn.ownership.wait(signal)
-    }
-    throw new TurnstreamError('ABORTED', 'the wait for a cancel was aborted')
+  cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
+    return this.#waitFor(lease, signal, ({ facts }) => facts.cancelReason)
   }
 
-  async answerApproval(
-    turnId: string,
-    approvalId: string,
-    answer: log.ApprovalAnswer,
-  ): Promise<log.ApprovalResult> {
-    checkAnswer(approvalId, answer)
-    const turn = this.#turn(turnId)
-    const before = findAnswer(turn.approvals, approvalId)
-    if (before !== undefined) return { stored: false, answer: before }
-    const { state, facts } = turn
-    if (state.logs.events.sealed || facts.cancelReason !== undefined) return { stored: false }
-    turn.approvals = addAnswer(turn.approvals, approvalId, answer)
-    turn.bytes += JSON.stringify(answer).length
-    turn.ownership.wake()
-    return { stored: true, answer }
-  }
-
-  async approvalAnswer(
+  async #waitFor<Found>(
     lease: log.Lease,
-    approvalId: string,
     signal: AbortSignal,
-  ): Promise<log.ApprovalAnswer> {
+    find: (turn: MemoryTurn) => Found | undefined,
+  ): Promise<Found> {
     while (!signal.aborted) {
       const turn = this.#leased(lease)
       checkEpoch(turn.state, lease)
-      const answer = findAnswer(turn.approvals, approvalId)
-      if (answer !== undefined) return answer
+      const found = find(turn)
+      if (found !== undefined) return found
       await turn.ownership.wait(signal)
     }
-    throw new TurnstreamError('ABORTED', 'the wait for an approval was aborted')
+    throw new TurnstreamError('ABORTED', 'the wait was aborted')
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
@@ -321,27 +301,12 @@ export class MemoryLog implements log.TurnLog {
     return this.#threads.delete(threadId)
   }
 
-  async addNote(key: string, value: string, ttlMs: number): Promise<void> {
-    this.#checkOpen()
-    this.#notes.add(key, value, ttlMs)
-  }
-
-  async readNotes(keys: readonly string[]): Promise<(string | undefined)[]> {
-    this.#checkOpen()
-    return this.#notes.read(keys)
-  }
-
-  async takeNote(key: string): Promise<string | undefined> {
-    this.#checkOpen()
-    return this.#notes.take(key)
-  }
-
   async bytesKept(): Promise<number> {
     this.#checkOpen()
     let sum = 0
     for (const [, each] of this.#tenants.entries()) {
       for (const { bytes } of each.#turns.values()) sum += bytes
-      sum += each.#notes.bytes
+      sum += each.keyedRecords.bytes
     }
     return sum
   }

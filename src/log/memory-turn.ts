@@ -1,7 +1,7 @@
 import { type Clock, monotonicNow } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
-import { type Approvals, NO_APPROVALS } from './approvals.ts'
+import { NO_VALUES } from './keyed-records.ts'
 import { formatOffset, type Offset, offsetOf, resume } from './offsets.ts'
 import {
   checkLength,
@@ -36,8 +36,9 @@ export class MemoryTurn {
   response: string | undefined
   /** Size of the logs and the Response in characters. */
   bytes = 0
-  approvals: Approvals = NO_APPROVALS
-  /** Woken when the turn is cancelled, claimed or deleted, or an approval is answered. */
+  /** Its keyed records. */
+  values = NO_VALUES
+  /** Woken when the turn is cancelled, claimed or deleted, or gets a keyed record. */
   readonly ownership = new Waiters()
   #events: StoredEvent[] = []
   #processed = new ProcessedView()
@@ -108,7 +109,7 @@ export class MemoryTurn {
     this.#events = []
     this.#processed = new ProcessedView()
     this.response = undefined
-    this.approvals = NO_APPROVALS
+    this.values = NO_VALUES
     this.bytes = 0
     this.ownership.wake()
     for (const waiters of Object.values(this.#waiters)) waiters.wake()

@@ -50,7 +50,7 @@ export interface NewTurn {
   /** For imports: the turn that replaced this one before. */
   readonly replacedBy?: string
   /**
-   * How long to store the logs, the Response and the approvals after the end of the turn, if shorter than the
+   * How long to store the logs, the Response and the keyed records after the end of the turn, if shorter than the
    * retention. The record remains, without the message of its error.
    */
   readonly contentMs?: number
@@ -204,23 +204,6 @@ export interface ListedTurn extends TurnRecord {
   readonly damaged?: true
 }
 
-/** An answer to a request for approval. */
-export interface ApprovalAnswer {
-  readonly approved: boolean
-  readonly reason?: string
-  /** Name of the key that answered. */
-  readonly by?: string
-  /** When it was answered. */
-  readonly at: number
-}
-
-export interface ApprovalResult {
-  /** Whether this call stored its answer. */
-  readonly stored: boolean
-  /** The stored answer. Absent when the turn was cancelled or has ended without one. */
-  readonly answer?: ApprovalAnswer
-}
-
 export interface NewThread {
   readonly threadId: string
   readonly title?: string
@@ -302,6 +285,47 @@ export interface Directory {
   deleteThread(threadId: string): Promise<boolean>
 }
 
+/** The result of `KeyedRecords.addOnce`. */
+export interface AddResult {
+  /** Whether this call stored its value. */
+  readonly isAdded: boolean
+  /** The stored value. Absent when the turn was cancelled or has ended without one. */
+  readonly value?: string
+}
+
+/**
+ * Short texts under keys, beside the logs, of a tenant or of one turn. A key is an id of the caller's choice. Every
+ * call sees at once what any process has stored. RECORD_INVALID for invalid keys and values that are too long.
+ */
+export interface KeyedRecords {
+  /**
+   * Adds a value of at most 500 characters to a key of the tenant. Expires after `ttlMs`, by the store's clock. A key
+   * holds at most 16 values; the oldest go first.
+   */
+  add(key: string, value: string, ttlMs: number): Promise<void>
+
+  /** Returns the newest value of each of at most 64 keys of the tenant. RECORD_INVALID for more. */
+  read(keys: readonly string[]): Promise<(string | undefined)[]>
+
+  /** Removes the newest value of a key of the tenant and returns it. Only one of several concurrent calls gets it. */
+  consume(key: string): Promise<string | undefined>
+
+  /**
+   * Stores a value of at most 16,000 characters under a key of the turn, unless the key has one or the turn was
+   * cancelled or `events` is sealed. Expires with the logs of the turn. RECORD_INVALID for the 201st key of a turn.
+   */
+  addOnce(turnId: string, key: string, value: string): Promise<AddResult>
+
+  /** Returns the value of a key of the turn. */
+  find(turnId: string, key: string): Promise<string | undefined>
+
+  /**
+   * Resolves with the value of a key of the turn within a second of its addition, from any process. ABORTED with
+   * `signal`; LEASE_LOST when the lease is found to be lost.
+   */
+  watch(lease: Lease, key: string, signal: AbortSignal): Promise<string>
+}
+
 /**
  * The durable log of turns. Every turn has two ordered logs, a small record, and at most one writer.
  *
@@ -318,6 +342,8 @@ export interface Directory {
 export interface TurnLog extends Directory {
   /** How long the logs of a turn are stored after its end. */
   readonly retentionMs: number
+
+  readonly keyedRecords: KeyedRecords
 
   /**
    * Returns the same store for a tenant. Names consist of lower-case letters, digits, `-` and `_`;
@@ -388,35 +414,6 @@ export interface TurnLog extends Directory {
    * LEASE_LOST when the lease is found to be lost.
    */
   cancelled(lease: Lease, signal: AbortSignal): Promise<string>
-
-  /**
-   * Stores the answer to an approval of the turn, unless it has one or the turn was cancelled or `events` is
-   * sealed. Does not check that the turn requested it. RECORD_INVALID for the 101st answer of a turn, or when reason
-   * and key name have more than 2,000 characters.
-   */
-  answerApproval(
-    turnId: string,
-    approvalId: string,
-    answer: ApprovalAnswer,
-  ): Promise<ApprovalResult>
-
-  /**
-   * Resolves with the answer to an approval within a second, from any process. ABORTED with `signal`;
-   * LEASE_LOST when the lease is found to be lost.
-   */
-  approvalAnswer(lease: Lease, approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer>
-
-  /**
-   * Adds a value of at most 500 characters under a key, which is an id of the caller's choice. Expires after `ttlMs`,
-   * by the store's clock. A key holds at most 16 values; the oldest go first. RECORD_INVALID otherwise.
-   */
-  addNote(key: string, value: string, ttlMs: number): Promise<void>
-
-  /** Returns the newest value of each of at most 64 keys. RECORD_INVALID for more. */
-  readNotes(keys: readonly string[]): Promise<(string | undefined)[]>
-
-  /** Removes the newest value of a key and returns it. Only one of several concurrent calls gets it. */
-  takeNote(key: string): Promise<string | undefined>
 
   /** Size of the stored data of all tenants. */
   bytesKept(): Promise<number>

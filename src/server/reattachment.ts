@@ -114,7 +114,7 @@ export class Reattachment {
   async find(space: TenantSpace, request: RepeatedRequest): Promise<Rejoined | undefined> {
     const { keys } = request
     for (const key of keys) await this.#pending.get(`${space.tenant} ${key}`)
-    const notes = await space.log.readNotes(keys)
+    const notes = await space.log.keyedRecords.read(keys)
     const counts = [...keys.keys()].filter((count) => notes[count] !== undefined)
     for (const count of counts.slice(0, MAX_COMPARED)) {
       const found = await this.#findWithout(space, request, count)
@@ -134,13 +134,13 @@ export class Reattachment {
     const { log } = space
     const key = keys[count] ?? ''
     for (let taken = 0; taken < MAX_TAKEN; taken++) {
-      const [note] = await log.readNotes([key])
+      const [note] = await log.keyedRecords.read([key])
       if (note === undefined) return undefined
       const [, before, turnId = note] = SESSION_NOTE.exec(note) ?? []
       const isOfSession = before !== undefined
       const turn = await this.#joinable(log, turnId, isOfSession)
       if (turn === undefined) {
-        await log.takeNote(key)
+        await log.keyedRecords.consume(key)
         continue
       }
       const hasEnded = turn.endedAt !== undefined
@@ -149,7 +149,7 @@ export class Reattachment {
       if (received === undefined) return undefined
       const found = { turn, key, received }
       if (isOfSession && !hasEnded) return found
-      if ((await log.takeNote(key)) !== note) continue
+      if ((await log.keyedRecords.consume(key)) !== note) continue
       if (isOfSession) this.#addNote(space, key, `session ${count} ${turnId}`, this.#keepMs)
       return found
     }
@@ -180,7 +180,9 @@ export class Reattachment {
 
   #addNote({ tenant, log }: TenantSpace, key: string, note: string, ttlMs: number): void {
     const name = `${tenant} ${key}`
-    const adding = log.addNote(key, note, ttlMs).catch((error: unknown) => this.#onError(error, {}))
+    const adding = log.keyedRecords
+      .add(key, note, ttlMs)
+      .catch((error: unknown) => this.#onError(error, {}))
     const all = Promise.all([this.#pending.get(name), adding]).then(() => {
       if (this.#pending.get(name) === all) this.#pending.delete(name)
     })

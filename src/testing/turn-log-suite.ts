@@ -1,15 +1,14 @@
 import { systemClock } from '../async/clock.ts'
 import { appendCases } from './turn-log/append-cases.ts'
-import { approvalCases } from './turn-log/approval-cases.ts'
 import { cancelCases } from './turn-log/cancel-cases.ts'
 import { concurrencyCases } from './turn-log/concurrency-cases.ts'
 import { contentCases } from './turn-log/content-cases.ts'
 import { deletionCases } from './turn-log/deletion-cases.ts'
 import { type Case, Given, type TurnLogUnderTest } from './turn-log/given.ts'
+import { tenantRecordCases, turnKeyCases } from './turn-log/keyed-record-cases.ts'
 import { leaseCases } from './turn-log/lease-cases.ts'
 import { lifecycleCases } from './turn-log/lifecycle-cases.ts'
 import { listingCases } from './turn-log/listing-cases.ts'
-import { noteCases } from './turn-log/note-cases.ts'
 import { processedCases } from './turn-log/processed-cases.ts'
 import { recordCases } from './turn-log/record-cases.ts'
 import { recreationCases } from './turn-log/recreation-cases.ts'
@@ -43,8 +42,8 @@ const GROUPS: Readonly<Record<string, readonly Case[]>> = {
   'tail and resume': tailCases,
   'the state of a turn': processedCases,
   cancel: cancelCases,
-  approvals: approvalCases,
-  notes: noteCases,
+  'keyed records of a tenant': tenantRecordCases,
+  'keyed records of a turn': turnKeyCases,
   'turn records': recordCases,
   'threads and listing': listingCases,
   'replaced turns': replacementCases,

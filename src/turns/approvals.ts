@@ -1,11 +1,91 @@
 import { type Clock, pause } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'
-import { MAX_APPROVALS } from '../log/approvals.ts'
-import type { ApprovalAnswer, Lease, TurnLog } from '../log/turn-log.ts'
+import type { Lease, TurnLog } from '../log/turn-log.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { ApprovalRequest } from '../protocol/output-item.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { failedAnswer, needsApproval, type ToolRegistry } from './tools.ts'
 import type { FunctionCall, ToolAnswer } from './transcript.ts'
+
+/** Maximum number of approvals that a turn requests. */
+const MAX_APPROVALS = 100
+
+/** The answer to a request for approval. */
+export interface ApprovalDecision {
+  readonly approved: boolean
+  readonly reason?: string
+  /** Name of the key that answered. */
+  readonly by?: string
+  /** When it was answered. */
+  readonly at: number
+}
+
+export interface AnswerResult {
+  /** Whether this call stored its answer. */
+  readonly stored: boolean
+  /** The stored answer. Absent when the turn was cancelled or has ended without one. */
+  readonly answer?: ApprovalDecision
+}
+
+/*
+ * Keyed records of a turn. The request is stored before its event is visible, under `request:<approval id>`; the answer
+ * under the approval id.
+ */
+function requestKey(approvalId: string): string {
+  return `request:${approvalId}`
+}
+
+/** Answers an approval of the turn, unless it has an answer. Does not check that the turn requested it. */
+export async function answerApproval(
+  log: TurnLog,
+  turnId: string,
+  approvalId: string,
+  answer: ApprovalDecision,
+): Promise<AnswerResult> {
+  const { isAdded, value } = await log.keyedRecords.addOnce(
+    turnId,
+    approvalId,
+    JSON.stringify(answer),
+  )
+  return { stored: isAdded, ...(value !== undefined && { answer: decodeAnswer(value) }) }
+}
+
+/** Returns whether the turn requested the approval. */
+export async function isRequested(
+  log: TurnLog,
+  turnId: string,
+  approvalId: string,
+): Promise<boolean> {
+  if ((await log.keyedRecords.find(turnId, requestKey(approvalId))) !== undefined) return true
+  // The record is missing after a failure of the store, and in turns of earlier versions.
+  const { records } = await log.snapshot(turnId)
+  return records.some(
+    ({ output }) => output.type === 'tool_call' && output.approval?.id === approvalId,
+  )
+}
+
+/** Returns the approval that an event of a turn requests. */
+export function requestedApproval(payload: StreamEventPayload): string | undefined {
+  if (payload.type !== 'item_done') return undefined
+  const { final_item: item } = payload
+  if (item.type === 'approval_request') return item.approval_id
+  return item.type === 'function_call' ? item.approval?.id : undefined
+}
+
+function decodeAnswer(json: string): ApprovalDecision {
+  const decoded = parseJsonSafe(json)
+  if (!isRecord(decoded) || typeof decoded['approved'] !== 'boolean') {
+    throw new TurnstreamError('STORE_CORRUPT', 'invalid answer to an approval')
+  }
+  const { approved, reason, by, at } = decoded
+  return {
+    approved,
+    ...(typeof reason === 'string' && { reason }),
+    ...(typeof by === 'string' && { by }),
+    at: Number(at),
+  }
+}
 
 export interface TurnApprovalsOptions {
   readonly log: TurnLog
@@ -19,7 +99,7 @@ export interface TurnApprovalsOptions {
 }
 
 /** Writes an answer to the log of the turn. */
-export type OnApproval = (approvalId: string, answer: ApprovalAnswer) => Promise<void>
+export type OnApproval = (approvalId: string, answer: ApprovalDecision) => Promise<void>
 
 interface Decision {
   readonly call: FunctionCall
@@ -30,6 +110,9 @@ interface Decision {
 const TIMEOUT = 'timeout'
 
 const ASK_AGAIN_MS = 250
+
+/** How long the event of a request may wait for its keyed record. */
+const MAX_RECORD_MS = 1000
 
 /**
  * The approvals that a turn requests. A call is requested when it is finished, and decided before it runs. The
@@ -97,6 +180,18 @@ export class TurnApprovals {
     return { id: `approval-${place}`, status: 'requested' }
   }
 
+  /** Stores the keyed record of a request. Never rejects, and waits a second at most. */
+  async recordRequest(approvalId: string, signal: AbortSignal): Promise<void> {
+    const { log, lease, clock } = this.#options
+    const waiting = new AbortController()
+    const forgetTurn = onAbort(signal, () => waiting.abort())
+    const cancelTimer = clock.after(MAX_RECORD_MS, () => waiting.abort())
+    const adding = log.keyedRecords.addOnce(lease.turnId, requestKey(approvalId), '')
+    await unlessAborted(adding, waiting.signal)
+    cancelTimer()
+    forgetTurn()
+  }
+
   /**
    * Waits until a call is approved. Returns the result of a call that must not run. Undefined when it may run,
    * or when the turn was stopped.
@@ -122,7 +217,7 @@ export class TurnApprovals {
   }
 
   /** Waits for an answer, or for the time limit, which declines. Undefined when `signal` aborts first. */
-  async answerTo(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
+  async answerTo(approvalId: string, signal: AbortSignal): Promise<ApprovalDecision | undefined> {
     const { clock, limitMs } = this.#options
     const waiting = new AbortController()
     const forgetTurn = onAbort(signal, () => waiting.abort())
@@ -147,16 +242,20 @@ export class TurnApprovals {
     }
   }
 
-  #hear(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
+  #hear(approvalId: string, signal: AbortSignal): Promise<ApprovalDecision | undefined> {
     const { log, lease } = this.#options
-    return unlessAborted(log.approvalAnswer(lease, approvalId, signal), signal)
+    const answer = log.keyedRecords.watch(lease, approvalId, signal).then(decodeAnswer)
+    return unlessAborted(answer, signal)
   }
 
   /** Returns the answer that came first. Undefined when the turn was cancelled, or the store failed. */
-  async #declineLate(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
+  async #declineLate(
+    approvalId: string,
+    signal: AbortSignal,
+  ): Promise<ApprovalDecision | undefined> {
     const { log, lease, clock } = this.#options
     const late = { approved: false, reason: TIMEOUT, at: Math.trunc(clock.now()) }
-    const result = log.answerApproval(lease.turnId, approvalId, late)
+    const result = answerApproval(log, lease.turnId, approvalId, late)
     return (await unlessAborted(result, signal))?.answer
   }
 }
@@ -170,7 +269,7 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | un
 }
 
 /** What the model reads as the result of the call. */
-function declined({ reason = '', by }: ApprovalAnswer): string {
+function declined({ reason = '', by }: ApprovalDecision): string {
   if (by === undefined && reason === TIMEOUT)
     return 'The call was declined: it was not approved in time.'
   return reason === '' ? 'The call was declined.' : `The call was declined: ${reason}`

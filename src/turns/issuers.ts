@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { retainedMs } from '../log/notes.ts'
+import { retainedMs } from '../log/keyed-records.ts'
 import type { TurnLog } from '../log/turn-log.ts'
 import { isRecord } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
@@ -37,7 +37,7 @@ export class IssuerNotes {
   /** Without the note the vendor decides, so a failure is no reason to stop the turn. */
   async #note(key: string, issuer: string): Promise<void> {
     try {
-      await this.#log.addNote(key, issuer, retainedMs(this.#log))
+      await this.#log.keyedRecords.add(key, issuer, retainedMs(this.#log))
     } catch (error) {
       this.#onError(error)
     }
@@ -69,7 +69,7 @@ export async function nameIssuers(
 }
 
 async function readNotes(log: TurnLog, keys: readonly string[]) {
-  const notes = await log.readNotes(keys)
+  const notes = await log.keyedRecords.read(keys)
   return keys.map((key, index) => [key, notes[index]] as const)
 }
 

@@ -1,14 +1,13 @@
 import { onAbort } from '../async/on-abort.ts'
-import type { ApprovalAnswer } from '../log/turn-log.ts'
 import type { ApprovalRequest, OutputItem } from '../protocol/output-item.ts'
-import type { TurnApprovals } from './approvals.ts'
+import type { ApprovalDecision, TurnApprovals } from './approvals.ts'
 
 export type ApprovalRequestItem = Extract<OutputItem, { type: 'approval_request' }>
 
 export interface ProviderApprovalsOptions {
   readonly approvals: TurnApprovals
   /** Writes an answer to the log of the turn. */
-  readonly onAnswer: (callId: string, approvalId: string, answer: ApprovalAnswer) => Promise<void>
+  readonly onAnswer: (callId: string, approvalId: string, answer: ApprovalDecision) => Promise<void>
   readonly onError: (error: unknown) => void
 }
 

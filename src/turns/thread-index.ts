@@ -1,7 +1,7 @@
 /** Finds the thread that a request continues, and indexes turns by their content. */
 
 import type { Clock } from '../async/clock.ts'
-import { retainedMs } from '../log/notes.ts'
+import { retainedMs } from '../log/keyed-records.ts'
 import type { TurnLog } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { ResponseItem } from '../protocol/response.ts'
@@ -33,7 +33,7 @@ export async function findContinued(
 ): Promise<TurnPlace | undefined> {
   const { keys } = chain
   if (keys.length === 0) return undefined
-  const notes = await log.readNotes(keys)
+  const notes = await log.keyedRecords.read(keys)
   const [threadId, turnId] = notes.find((note) => note !== undefined)?.split(' ') ?? []
   return threadId === undefined || turnId === undefined ? undefined : { threadId, turnId }
 }
@@ -96,7 +96,7 @@ export async function indexAnswer(
 async function addEntry({ log, answerKey, items, threadId, turnId }: AnswerEntry): Promise<void> {
   const key = await answerKey(items)
   if (key === undefined) return
-  const [before] = await log.readNotes([key])
+  const [before] = await log.keyedRecords.read([key])
   const isFirst = before === undefined || before.startsWith(`${threadId} `)
-  await log.addNote(key, isFirst ? `${threadId} ${turnId}` : AMBIGUOUS, retainedMs(log))
+  await log.keyedRecords.add(key, isFirst ? `${threadId} ${turnId}` : AMBIGUOUS, retainedMs(log))
 }

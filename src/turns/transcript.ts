@@ -1,5 +1,4 @@
 import { tooLarge } from '../adapters/translation.ts'
-import type { ApprovalAnswer } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isPlainDelta } from '../protocol/event-codec.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
@@ -11,6 +10,7 @@ import {
   normalizePayload,
   payloadFault,
 } from '../protocol/stream-event-guard.ts'
+import type { ApprovalDecision } from './approvals.ts'
 import type { ApprovalRequestItem, ProviderApprovals } from './provider-approvals.ts'
 import { markedAsRunHere } from './tools.ts'
 import { boundEnd, boundError, extraChars } from './turn-ending.ts'
@@ -322,7 +322,7 @@ export class Transcript {
   *answerApproval(
     call_id: string,
     approval_id: string,
-    { approved, reason, by, at }: ApprovalAnswer,
+    { approved, reason, by, at }: ApprovalDecision,
   ): Generator<StreamEventPayload> {
     const item = this.#items.add()
     if (item === undefined) return

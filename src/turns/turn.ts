@@ -4,13 +4,14 @@ import { monotonicNow } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { isTurnGone } from '../log/rules.ts'
-import type { ApprovalAnswer, LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-log.ts'
+import type { LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-log.ts'
 import { LiveProcessor } from '../processor/stream-processor.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import { isForProcessor, isInputItem } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
+import { type ApprovalDecision, requestedApproval } from './approvals.ts'
 import { IssuerNotes } from './issuers.ts'
 import { ProviderApprovals } from './provider-approvals.ts'
 import { ServerCalls } from './server-calls.ts'
@@ -271,7 +272,15 @@ export class Turn {
     }
     if (!this.#isAnswered) this.#noteAnswer(payload)
     if (payload.type === 'item_done') this.#issuers.add(payload.final_item)
+    const approvalId = requestedApproval(payload)
+    if (approvalId !== undefined) return this.#writeRequest(payload, approvalId)
     return this.#write(payload) ? undefined : this.#room()
+  }
+
+  /** Any process may get the answer once the event is visible, so its keyed record comes first. */
+  async #writeRequest(payload: StreamEventPayload, approvalId: string): Promise<void> {
+    await this.#serverCalls.approvals.recordRequest(approvalId, this.#control.signal)
+    if (this.#control.reason === undefined && !this.#write(payload)) await this.#room()
   }
 
   /** Assigns an event its id and time and writes it to `events`. Returns whether there is room for more. */
@@ -432,7 +441,7 @@ export class Turn {
     this.#isPastCap()
   }
 
-  readonly #onApproval = async (callId: string, id: string, answer: ApprovalAnswer) => {
+  readonly #onApproval = async (callId: string, id: string, answer: ApprovalDecision) => {
     await this.#writeAll(this.#transcript.answerApproval(callId, id, answer))
     // The log must say that a call was approved before the call has effects.
     if (!this.#isPastCap()) await this.#events.flush()

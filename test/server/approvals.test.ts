@@ -1,8 +1,9 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { TurnLog } from '../../src/log/turn-log.ts'
 import { KeyRing } from '../../src/server/auth/key-ring.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { eventually } from '../eventually.ts'
 import { end, answer as say, call as toolCall } from '../turns/payloads.ts'
 import { type Puppet, puppet } from '../turns/rig.ts'
 import { tool } from '../turns/some-tools.ts'
@@ -167,6 +168,33 @@ describe('V8 keys and approvals', () => {
     await sealed(server.log.ofTenant('acme'), 't')
     const late = await call(server, ROUTE, { body, headers: { 'x-api-key': 'ts_app' } })
     expect(late.json.error.message).toBe('The approval was already answered: approved by ops')
+  })
+})
+
+describe('V8 the request for an approval', () => {
+  test('is found by its key, without a look at the logs of the turn', async () => {
+    const { server } = await waiting()
+    await submit(server)
+    const reads = (['tail', 'snapshot'] as const).map((name) => vi.spyOn(server.log, name))
+    const answered = await call(server, ROUTE, { body: { approved: true } })
+    expect(answered).toMatchObject({ status: 200 })
+    for (const read of reads) expect(read).not.toHaveBeenCalled()
+  })
+
+  test('is found in the snapshots when its record is missing', async () => {
+    const log = new MemoryLog()
+    const add = log.keyedRecords.addOnce.bind(log.keyedRecords)
+    vi.spyOn(log.keyedRecords, 'addOnce').mockImplementation((turnId, key, value) =>
+      key.startsWith('request:') ? Promise.reject(new Error('away')) : add(turnId, key, value),
+    )
+    const { server } = await waiting({ log })
+    await submit(server)
+    const path = 'POST /api/v2/runs/r/approvals/approval-2'
+    expect(await call(server, path, { body: { approved: true } })).toMatchObject({ status: 404 })
+    await eventually(async () => {
+      const answered = await call(server, ROUTE, { body: { approved: true } })
+      expect(answered).toMatchObject({ status: 200 })
+    })
   })
 })
 

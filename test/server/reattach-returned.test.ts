@@ -172,7 +172,7 @@ describe('a request with the first items of its turn', () => {
   test('may be cut off again and again, with more items each time', async () => {
     const server = await startServer()
     const { wire, call } = await begin(server)
-    const stored = vi.spyOn(server.log, 'addNote')
+    const stored = vi.spyOn(server.log.keyedRecords, 'add')
     wire.close()
     await expect.poll(() => stored.mock.settledResults.length).toBe(1)
     for (const count of [1, 1, 3]) {
@@ -247,7 +247,7 @@ test('a request is compared with four turns at most, and its notes are read toge
     await sealed(server.log, call.runId)
   }
   const tail = vi.spyOn(server.log, 'tail')
-  const notes = vi.spyOn(server.log, 'readNotes')
+  const notes = vi.spyOn(server.log.keyedRecords, 'read')
   const next = server.held.nextCall()
   await send(server, calls(63))
   await next

@@ -1,6 +1,6 @@
 /** Clients of vendors' APIs that are cut off, on connections of their own. */
 import { expect, onTestFinished, vi } from 'vitest'
-import type { TurnLog } from '../../src/log/turn-log.ts'
+import type { KeyedRecords, TurnLog } from '../../src/log/turn-log.ts'
 import { payloads } from '../../src/testing/index.ts'
 import { eventually } from '../eventually.ts'
 import type { TestServer } from './support.ts'
@@ -79,17 +79,17 @@ export async function begin(server: TestServer, request?: Request) {
   return { wire, call }
 }
 
-/** How storing each departure ended. Other notes are left out. */
+/** How storing each departure ended. Other records are left out. */
 export function departuresIn({
   mock,
-}: import('vitest').MockInstance<TurnLog['addNote']>): string[] {
+}: import('vitest').MockInstance<KeyedRecords['add']>): string[] {
   const results = mock.settledResults.map(({ type }) => type)
   return results.filter((_, at) => !mock.calls[at]?.[0].startsWith('chain:'))
 }
 
 /** Waits for departures that a log has stored. */
 export function watchDepartures(log: TurnLog) {
-  const add = vi.spyOn(log, 'addNote')
+  const add = vi.spyOn(log.keyedRecords, 'add')
   return (count: number) =>
     eventually(() => expect(departuresIn(add)).toEqual(Array(count).fill('fulfilled')))
 }

@@ -162,8 +162,8 @@ test('a repeated request waits for the departure to be stored', async () => {
   const stored = new Promise<void>((resolve) => {
     store = resolve
   })
-  const add = log.addNote.bind(log)
-  const adding = vi.spyOn(log, 'addNote').mockImplementation(async (...args) => {
+  const add = log.keyedRecords.add.bind(log.keyedRecords)
+  const adding = vi.spyOn(log.keyedRecords, 'add').mockImplementation(async (...args) => {
     await stored
     await add(...args)
   })
@@ -226,7 +226,7 @@ describe('a new turn is started', () => {
     ['cancel on disconnect', { headers: { 'turnstream-cancel-on-disconnect': 'true' } }],
   ])('after a request with %s', async (_name, request) => {
     const server = await startServer()
-    const add = vi.spyOn(server.log, 'addNote')
+    const add = vi.spyOn(server.log.keyedRecords, 'add')
     const { wire, call } = await begin(server, request)
     await wire.until('One ')
     wire.close()
@@ -238,7 +238,7 @@ describe('a new turn is started', () => {
 
   test('while the first client is connected, and after it got the whole answer', async () => {
     const server = await startServer()
-    const add = vi.spyOn(server.log, 'addNote')
+    const add = vi.spyOn(server.log.keyedRecords, 'add')
     const { wire, call } = await begin(server)
     await wire.until('One ')
     expect(await isNew(server)).toBe(true)
@@ -251,7 +251,7 @@ describe('a new turn is started', () => {
 
   test('after an error status, which the client received', async () => {
     const server = await startServer()
-    const add = vi.spyOn(server.log, 'addNote')
+    const add = vi.spyOn(server.log.keyedRecords, 'add')
     const next = server.held.nextCall()
     const wire = await ask(server)
     fail(await next)
@@ -312,8 +312,8 @@ describe('a new turn is started', () => {
 
   test('always when it is turned off', async () => {
     const off = await startServer({ reattachMs: 0 })
-    const take = vi.spyOn(off.log, 'takeNote')
-    const add = vi.spyOn(off.log, 'addNote')
+    const take = vi.spyOn(off.log.keyedRecords, 'consume')
+    const add = vi.spyOn(off.log.keyedRecords, 'add')
     const { wire, call } = await begin(off)
     await wire.until('One ')
     wire.close()
@@ -340,9 +340,11 @@ test('an invalid turn does not hide another that its client left', async () => {
   expect(again.header('x-turnstream-reattached')).toBe(all[0]?.call.runId)
 })
 
-test('other routes do not hash their bodies, and touch no notes', async () => {
+test('other routes do not hash their bodies, and touch no keyed records', async () => {
   const server = await startServer()
-  const notes = (['readNotes', 'takeNote'] as const).map((name) => vi.spyOn(server.log, name))
+  const notes = (['read', 'consume'] as const).map((name) =>
+    vi.spyOn(server.log.keyedRecords, name),
+  )
   const paths = ['/v1/messages/count_tokens', '/v1/responses/input_tokens', '/api/v2/submit']
   for (const path of paths) {
     const body = { model: 'plain/m', messages: HELLO, prompt: 'Hi', input: 'Hi' }
@@ -372,7 +374,7 @@ test('is counted, logged and not rate limited', async () => {
 
 test('a store that cannot record a departure is reported, and harms nobody', async () => {
   const server = await startServer()
-  vi.spyOn(server.log, 'addNote').mockRejectedValue(new Error('made up'))
+  vi.spyOn(server.log.keyedRecords, 'add').mockRejectedValue(new Error('made up'))
   const { wire, call } = await begin(server)
   await wire.until('One ')
   wire.close()

@@ -1,5 +1,6 @@
 import type {
   Entries,
+  KeyedRecords,
   Lease,
   LogName,
   LogWriter,
@@ -24,6 +25,11 @@ function withChanges<T extends object>(object: T, changed: Partial<T>): T {
       return typeof value === 'function' ? value.bind(source) : value
     },
   })
+}
+
+/** A log whose keyed records do what they should, except for what is given. */
+export function brokenRecords(change: (records: KeyedRecords) => Partial<KeyedRecords>): Break {
+  return ({ keyedRecords }) => ({ keyedRecords: withChanges(keyedRecords, change(keyedRecords)) })
 }
 
 type AnyTaken = Taken<LogName>

@@ -10,7 +10,7 @@ import type {
   TurnSnapshot,
 } from '../../src/log/turn-log.ts'
 import { describeTurnLog, fakeClock } from '../../src/testing/index.ts'
-import { type Break, broken, brokenStore, brokenWriter, storeIn } from './broken.ts'
+import { type Break, broken, brokenRecords, brokenStore, brokenWriter, storeIn } from './broken.ts'
 import { BROKEN_TENANTS } from './broken-tenants.ts'
 
 /** Every tail of a log, changed on its way to the reader. */
@@ -286,25 +286,25 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     'V14 of several turns that replace the same one, one is created',
     (log) => ({ create: ({ replaces: _replaces, ...turn }, leaseMs) => log.create(turn, leaseMs) }),
   ],
-  'takes the last answer to an approval': [
-    'V8 of many answers at the same time, from several processes, one is stored',
-    (log) => ({
-      answerApproval: async (turnId, approvalId, answer) => {
-        await log.answerApproval(turnId, approvalId, answer)
-        return { stored: true, answer }
+  'accepts the last value of a key of a turn': [
+    'of many values at the same time, from several processes, one is stored',
+    brokenRecords((records) => ({
+      addOnce: async (turnId, key, value) => {
+        await records.addOnce(turnId, key, value)
+        return { isAdded: true, value }
       },
-    }),
+    })),
   ],
-  'returns a note without removing it': [
-    'each value is taken by one of many calls, from several processes',
-    (log) => ({ takeNote: async (key) => (await log.readNotes([key]))[0] }),
+  'returns a value without removing it': [
+    'each value is consumed by one of many calls, from several processes',
+    brokenRecords((records) => ({ consume: async (key) => (await records.read([key]))[0] })),
   ],
-  'lets all notes of a key expire with the last one': [
+  'lets all values of a key expire with the last one': [
     'an expired value is not returned, and does not hide or displace another',
-    (log) => ({ addNote: (key, value) => log.addNote(key, value, 1e9) }),
+    brokenRecords((records) => ({ add: (key, value) => records.add(key, value, 1e9) })),
   ],
-  'shares notes between tenants': [
-    'notes of the same key of two tenants are apart',
+  'shares keyed records between tenants': [
+    'values of the same key of two tenants are apart',
     (log) => ({ ofTenant: () => log }),
   ],
   'forgets the reason of a cancel': [

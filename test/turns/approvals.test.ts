@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { ApprovalAnswer, ApprovalResult, Lease } from '../../src/log/turn-log.ts'
+import type { MemoryLogOptions } from '../../src/log/memory-log.ts'
+import type { Lease } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { ToolCall } from '../../src/protocol/stream-output.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { type ApprovalDecision, answerApproval } from '../../src/turns/approvals.ts'
 import { endOrphans } from '../../src/turns/reaper.ts'
 import type { Tool } from '../../src/turns/tools.ts'
 import { HookedLog } from '../log/hooked-log.ts'
@@ -11,7 +13,7 @@ import { LEASE_MS, newRig, outputsOf, payloadsOf, type Rig, storyOf, tick } from
 import { tool } from './some-tools.ts'
 
 const MINUTE_MS = 60_000
-const APPROVED: ApprovalAnswer = { approved: true, by: 'ops', at: 7 }
+const APPROVED: ApprovalDecision = { approved: true, by: 'ops', at: 7 }
 
 const ASKED = [...call('1', 'delete', { arguments: '{"path":"/tmp/x"}' }), end('tool_calls')]
 const THANKS = [...say('2', 'Thanks.'), end()]
@@ -61,7 +63,7 @@ describe('V8 a call that needs approval', () => {
 
   test('runs once it is approved, and everybody sees by whom', async () => {
     const rig = await waitingRig()
-    await rig.log.answerApproval('r', 'approval-1', APPROVED)
+    await answerApproval(rig.log, 'r', 'approval-1', APPROVED)
     await rig.settled()
     expect(rig.rm.runs).toEqual([{ path: '/tmp/x' }])
     expect((await storyOf(rig.log)).slice(2)).toEqual([
@@ -99,7 +101,7 @@ describe('V8 a call that needs approval', () => {
   test('is not run when it is declined, and the model reads why', async () => {
     const rig = await waitingRig()
     const answer = { approved: false, reason: 'not on a Friday', by: 'ops', at: 7 }
-    await rig.log.answerApproval('r', 'approval-1', answer)
+    await answerApproval(rig.log, 'r', 'approval-1', answer)
     await rig.settled()
     expect(rig.rm.runs).toEqual([])
     expect(rig.provider.calls[1]?.request.input.at(-1)).toMatchObject({
@@ -117,7 +119,7 @@ describe('V8 a call that needs approval', () => {
 
   test('is declined without a reason', async () => {
     const rig = await waitingRig()
-    await rig.log.answerApproval('r', 'approval-1', { approved: false, at: 7 })
+    await answerApproval(rig.log, 'r', 'approval-1', { approved: false, at: 7 })
     await rig.settled()
     expect(await cardOf(rig)).toMatchObject({ toolOutput: 'The call was declined.' })
   })
@@ -130,7 +132,7 @@ describe('V8 a call that needs approval', () => {
     await rig.settled()
     const at = 1_000_000 + 10 * MINUTE_MS
     const timeout = { approved: false, reason: 'timeout', at }
-    expect(await rig.log.answerApproval('r', 'approval-1', APPROVED)).toEqual({
+    expect(await answerApproval(rig.log, 'r', 'approval-1', APPROVED)).toEqual({
       stored: false,
       answer: timeout,
     })
@@ -155,7 +157,7 @@ describe('V8 a call that needs approval', () => {
       'error r:1 TURN_TIME_LIMIT',
       'end TURN_TIME_LIMIT',
     ])
-    expect(await long.log.answerApproval('r', 'approval-1', APPROVED)).toEqual({ stored: false })
+    expect(await answerApproval(long.log, 'r', 'approval-1', APPROVED)).toEqual({ stored: false })
   })
 
   test('is answered before the turn waits for it', async () => {
@@ -167,7 +169,7 @@ describe('V8 a call that needs approval', () => {
     await rig.submit()
     const { say: speak, stream } = await rig.provider.called(1)
     await tick(rig.clock)
-    await rig.log.answerApproval('r', 'approval-1', APPROVED)
+    await answerApproval(rig.log, 'r', 'approval-1', APPROVED)
     speak(end('tool_calls'))
     stream.complete()
     await rig.settled()
@@ -197,11 +199,11 @@ describe('V8 a call that needs approval', () => {
     await rig.submit()
     await tick(rig.clock)
     expect(await cardOf(rig, 'r:3')).toMatchObject({ status: 'complete', toolOutput: 'free' })
-    await rig.log.answerApproval('r', 'approval-2', APPROVED)
+    await answerApproval(rig.log, 'r', 'approval-2', APPROVED)
     await tick(rig.clock)
     expect(rm.runs).toEqual([{ id: 2 }])
     expect(await cardOf(rig, 'r:1')).toMatchObject({ status: 'create' })
-    await rig.log.answerApproval('r', 'approval-1', { approved: false, at: 8 })
+    await answerApproval(rig.log, 'r', 'approval-1', { approved: false, at: 8 })
     await rig.settled()
     expect(rm.runs).toEqual([{ id: 2 }])
     expect(await cardOf(rig, 'r:2')).toMatchObject({ status: 'complete', toolOutput: 'deleted' })
@@ -301,7 +303,7 @@ describe('V8 a provider', () => {
 
   test('is not sent approvals, in this turn or the next', async () => {
     const rig = await waitingRig({ rounds: [ASKED, THANKS, THANKS] })
-    await rig.log.answerApproval('r', 'approval-1', APPROVED)
+    await answerApproval(rig.log, 'r', 'approval-1', APPROVED)
     await rig.settled()
     const { threadId = '' } = (await rig.log.getTurn('r')) ?? {}
     await rig.submit({ runId: 'next', threadId })
@@ -317,7 +319,7 @@ describe('V8 a turn that waits for approval', () => {
   test('ends when it is cancelled, and the call says so', async () => {
     const rig = await waitingRig()
     await rig.runner.cancel('r', 'enough')
-    expect(await rig.log.answerApproval('r', 'approval-1', APPROVED)).toEqual({ stored: false })
+    expect(await answerApproval(rig.log, 'r', 'approval-1', APPROVED)).toEqual({ stored: false })
     await rig.settled()
     expect(rig.rm.runs).toEqual([])
     expect((await storyOf(rig.log)).slice(3)).toEqual([
@@ -373,7 +375,7 @@ describe('V8 a turn that waits for approval', () => {
     expect(await endOrphans(log, { owner: 'heir', leaseMs: LEASE_MS, clock, limit: 1 })).toBe(1)
     expect((await storyOf(log)).slice(3)).toEqual(['error r:1 PRODUCER_LOST', 'end PRODUCER_LOST'])
     expect(await cardOf(rig)).toMatchObject({ status: 'error', approval: { status: 'requested' } })
-    expect(await log.answerApproval('r', 'approval-1', APPROVED)).toEqual({ stored: false })
+    expect(await answerApproval(log, 'r', 'approval-1', APPROVED)).toEqual({ stored: false })
     await rig.settled()
     expect(rig.rm.runs).toEqual([])
   })
@@ -404,22 +406,12 @@ class SilentLog extends HookedLog {
 class FailingLog extends HookedLog {
   failures = 0
 
-  override approvalAnswer(
-    lease: Lease,
-    approvalId: string,
-    signal: AbortSignal,
-  ): Promise<ApprovalAnswer> {
-    if (this.failures === 0) return this.#fail()
-    return super.approvalAnswer(lease, approvalId, signal)
-  }
-
-  override answerApproval(
-    turnId: string,
-    approvalId: string,
-    answer: ApprovalAnswer,
-  ): Promise<ApprovalResult> {
-    if (this.failures === 1) return this.#fail()
-    return super.answerApproval(turnId, approvalId, answer)
+  constructor(options: MemoryLogOptions) {
+    super(options)
+    const records = this.keyedRecords
+    const [addOnce, watch] = [records.addOnce.bind(records), records.watch.bind(records)]
+    records.watch = (...args) => (this.failures === 0 ? this.#fail() : watch(...args))
+    records.addOnce = (...args) => (this.failures === 1 ? this.#fail() : addOnce(...args))
   }
 
   #fail(): Promise<never> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { TurnLog } from '../../src/log/turn-log.ts'
+import type { KeyedRecords, TurnLog } from '../../src/log/turn-log.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { IssuerNotes, nameIssuers } from '../../src/turns/issuers.ts'
@@ -25,17 +25,21 @@ async function remember(log: TurnLog, ...items: OutputItem[]): Promise<unknown[]
   return errors
 }
 
+function withRecords(keyedRecords: Partial<KeyedRecords>): TurnLog {
+  return { keyedRecords } as TurnLog
+}
+
 test('thousands of signatures are looked up in bounded reads, the newest ones only', async () => {
   const log = new MemoryLog()
   const items = Array.from({ length: 2000 }, (_, index) => signed(`s${index}`))
   await remember(log, ...items.map((item, index) => signed(item.id, { issuer: `p${index % 3}` })))
   const reads: number[] = []
-  const counting = {
-    readNotes: (keys: readonly string[]) => {
+  const counting = withRecords({
+    read: (keys) => {
       reads.push(keys.length)
-      return log.readNotes(keys)
+      return log.keyedRecords.read(keys)
     },
-  } as TurnLog
+  })
   const issuers = issuersOf(await nameIssuers(counting, items))
   expect(reads).toEqual(Array<number>(16).fill(64))
   const isKnown = (index: number) => index >= 2000 - 1024
@@ -47,7 +51,7 @@ test('a known issuer is kept, and items without such data are not looked up', as
   await remember(log, signed('s', { issuer: 'one' }))
   const plain: OutputItem = { type: 'message', id: 'm', origin: 'user', content: 'Hi' }
   const items = [signed('s', { issuer: 'two' }), signed(''), plain]
-  const unread = { readNotes: () => Promise.reject(new Error('read')) } as unknown as TurnLog
+  const unread = withRecords({ read: () => Promise.reject(new Error('read')) })
   expect(await nameIssuers(unread, items)).toEqual(items)
   expect(issuersOf(await nameIssuers(log, [signed('s')]))).toEqual(['one'])
 })
@@ -63,12 +67,12 @@ test('the last of several issuers counts, for a day', async () => {
 
 test('a store that fails is reported, and delays nothing', async () => {
   const failure = new Error('down')
-  const rejecting = { addNote: () => Promise.reject(failure) } as unknown as TurnLog
+  const rejecting = withRecords({ add: () => Promise.reject(failure) })
   expect(await remember(rejecting, signed('s', { issuer: 'one' }))).toEqual([failure])
-  const throwing = {
-    addNote: () => {
+  const throwing = withRecords({
+    add: () => {
       throw failure
     },
-  } as unknown as TurnLog
+  })
   expect(await remember(throwing, signed('s', { issuer: 'one' }))).toEqual([failure])
 })

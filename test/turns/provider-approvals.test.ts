@@ -1,8 +1,10 @@
 /** Calls that the provider runs itself, and about which it asks while it streams. */
+
 import { describe, expect, test } from 'vitest'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import type { ToolCall } from '../../src/protocol/stream-output.ts'
 import { payloads } from '../../src/testing/payloads.ts'
+import { answerApproval } from '../../src/turns/approvals.ts'
 import { broken, call, end, answer as say } from './payloads.ts'
 import { type Call, newRig, outputsOf, type Rig, storyOf, tick } from './rig.ts'
 
@@ -50,7 +52,7 @@ describe('V8 a call that the provider asks about', () => {
       itemId: 'r:1',
       approval: { id: 'approval-2', status: 'requested' },
     })
-    await rig.log.answerApproval('r', 'approval-2', { approved: true, by: 'ops', at: 7 })
+    await answerApproval(rig.log, 'r', 'approval-2', { approved: true, by: 'ops', at: 7 })
     await rig.settled()
     expect((await storyOf(rig.log)).slice(2)).toEqual([
       'done r:1 command({})',
@@ -69,7 +71,7 @@ describe('V8 a call that the provider asks about', () => {
 
   test('is declined by a client', async () => {
     const rig = await waitingRig()
-    await rig.log.answerApproval('r', 'approval-2', { approved: false, at: 7 })
+    await answerApproval(rig.log, 'r', 'approval-2', { approved: false, at: 7 })
     await rig.settled()
     expect(await storyOf(rig.log)).toContain('done r:4 It does not run.')
   })
@@ -118,7 +120,7 @@ describe('V8 a call that the provider asks about', () => {
     })
     await rig.submit()
     await rig.settled()
-    const late = await rig.log.answerApproval('r', 'approval-2', { approved: true, at: 7 })
+    const late = await answerApproval(rig.log, 'r', 'approval-2', { approved: true, at: 7 })
     expect(late).toEqual({ stored: false })
     expect(decisions).toEqual([false])
     expect((await storyOf(rig.log)).at(-1)).toBe('end GONE')
@@ -170,7 +172,7 @@ describe('V8 a call that the provider asks about', () => {
 
   test('is declined when its answer cannot be stored', async () => {
     const rig = await waitingRig({ caps: { maxTurnItems: 2 } })
-    await rig.log.answerApproval('r', 'approval-2', { approved: true, at: 7 })
+    await answerApproval(rig.log, 'r', 'approval-2', { approved: true, at: 7 })
     await rig.settled()
     expect((await storyOf(rig.log)).at(-1)).toBe('end TURN_ITEM_LIMIT')
   })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { ThreadChain } from '../../src/turns/thread-chain.ts'
@@ -24,16 +24,15 @@ async function submitted(log: MemoryLog, rounds: readonly Round[], clock = fakeC
 
 test('a turn is found by its conversation once its end is visible, and until it expires', async () => {
   let store = () => {}
-  class Slow extends MemoryLog {
-    override async addNote(...note: Parameters<MemoryLog['addNote']>) {
-      await new Promise<void>((resolve) => {
-        store = resolve
-      })
-      return super.addNote(...note)
-    }
-  }
   const clock = fakeClock(1_000_000)
-  const log = new Slow({ clock, retentionMs: 60_000 })
+  const log = new MemoryLog({ clock, retentionMs: 60_000 })
+  const add = log.keyedRecords.add.bind(log.keyedRecords)
+  vi.spyOn(log.keyedRecords, 'add').mockImplementation(async (...record) => {
+    await new Promise<void>((resolve) => {
+      store = resolve
+    })
+    await add(...record)
+  })
   const rig = await submitted(log, [ANSWER], clock)
   await tick(clock)
   expect(await log.getTurn('r')).toMatchObject({ status: 'in_progress' })
@@ -76,22 +75,16 @@ test('conversations of different users are different', async () => {
 })
 
 test('a store that cannot record it neither fails nor holds the end of the turn', async () => {
-  class Broken extends MemoryLog {
-    override async addNote() {
-      throw new Error('no notes today')
-    }
-  }
-  const failing = await submitted(new Broken(), [ANSWER])
+  const broken = new MemoryLog()
+  vi.spyOn(broken.keyedRecords, 'add').mockRejectedValue(new Error('no records today'))
+  const failing = await submitted(broken, [ANSWER])
   await failing.settled()
   expect(await failing.log.getTurn('r')).toMatchObject({ status: 'complete', sealed: true })
-  expect(failing.errors).toEqual(['no notes today'])
+  expect(failing.errors).toEqual(['no records today'])
 
-  class Silent extends MemoryLog {
-    override addNote(): Promise<void> {
-      return new Promise(() => {})
-    }
-  }
-  const silent = await submitted(new Silent(), [ANSWER])
+  const unanswering = new MemoryLog()
+  vi.spyOn(unanswering.keyedRecords, 'add').mockReturnValue(new Promise(() => {}))
+  const silent = await submitted(unanswering, [ANSWER])
   await tick(silent.clock)
   expect(await silent.log.getTurn('r')).toMatchObject({ status: 'in_progress' })
   await silent.clock.advance(1000)

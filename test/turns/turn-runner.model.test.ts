@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
+import { answerApproval } from '../../src/turns/approvals.ts'
 import { endOrphan } from '../../src/turns/reaper.ts'
 import type { TurnInput } from '../../src/turns/turn-request.ts'
 import type { TurnRunner } from '../../src/turns/turn-runner.ts'
@@ -28,13 +29,7 @@ type Happening =
   | { readonly do: 'fault'; readonly at: Faulty; readonly fault: Fault }
   | { readonly do: 'jobs'; readonly count: number }
 
-const FAULTY: readonly Faulty[] = [
-  'append',
-  'renew',
-  'cancelled',
-  'answerApproval',
-  'approvalAnswer',
-]
+const FAULTY: readonly Faulty[] = ['append', 'renew', 'cancelled', 'addOnce', 'watch']
 
 const ids = fc.constantFrom('a', 'b', 'c')
 const text = fc.constantFrom(
@@ -191,7 +186,7 @@ class World {
     const asked = [...this.log.kept.events.join('').matchAll(/"approval":\{"id":"([^"]+)"/g)]
     const [, id] = asked.at(-1 - which) ?? []
     if (id === undefined) return
-    this.log.answerApproval(TURN_ID, id, { approved, at: this.clock.now() }).catch(() => {})
+    answerApproval(this.log, TURN_ID, id, { approved, at: this.clock.now() }).catch(() => {})
   }
 
   #toProvider(tell: (call: Call) => void): void {

@@ -1,4 +1,4 @@
-import type { ApprovalAnswer, ApprovalResult, Lease, LogName } from '../../src/log/turn-log.ts'
+import type { Lease, LogName } from '../../src/log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 import { type AppendOptions, type TextRecord } from '../../src/testing/turn-log/append.ts'
@@ -10,7 +10,7 @@ export type Fault =
   | { readonly kind: 'refused' | 'unanswered'; readonly code: ErrorCode }
   | { readonly kind: 'silent' | 'stuck' }
 
-export type Faulty = 'append' | 'renew' | 'cancelled' | 'answerApproval' | 'approvalAnswer'
+export type Faulty = 'append' | 'renew' | 'cancelled' | 'addOnce' | 'watch'
 
 /** A log in memory that fails as it is told, and remembers what was written to the turn `TURN_ID`. */
 export class WildLog extends HookedLog {
@@ -24,6 +24,15 @@ export class WildLog extends HookedLog {
 
   constructor(clock: FakeClock) {
     super({ clock, retentionMs: 1e12 })
+    const records = this.keyedRecords
+    const [addOnce, watch] = [records.addOnce.bind(records), records.watch.bind(records)]
+    records.addOnce = (turnId, key, value) =>
+      this.#faulty('addOnce', async () => {
+        const result = await addOnce(turnId, key, value)
+        if (result.isAdded && value.startsWith('{"approved":true')) this.approved += 1
+        return result
+      })
+    records.watch = (...args) => this.#faulty('watch', () => watch(...args))
   }
 
   override append(
@@ -51,26 +60,6 @@ export class WildLog extends HookedLog {
 
   override cancelled(lease: Lease, signal: AbortSignal): Promise<string> {
     return this.#faulty('cancelled', () => super.cancelled(lease, signal))
-  }
-
-  override answerApproval(
-    turnId: string,
-    approvalId: string,
-    answer: ApprovalAnswer,
-  ): Promise<ApprovalResult> {
-    return this.#faulty('answerApproval', async () => {
-      const result = await super.answerApproval(turnId, approvalId, answer)
-      if (result.stored && answer.approved) this.approved += 1
-      return result
-    })
-  }
-
-  override approvalAnswer(
-    lease: Lease,
-    approvalId: string,
-    signal: AbortSignal,
-  ): Promise<ApprovalAnswer> {
-    return this.#faulty('approvalAnswer', () => super.approvalAnswer(lease, approvalId, signal))
   }
 
   async #faulty<T>(name: Faulty, carryOut: () => Promise<T>): Promise<T> {

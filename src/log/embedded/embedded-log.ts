@@ -2,7 +2,6 @@ import { monotonicNow } from '../../async/clock.ts'
 import type { StopSignal } from '../../async/on-abort.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
-import { addAnswer, checkAnswer, findAnswer } from '../approvals.ts'
 import { checkId, checkTurn } from '../records.ts'
 import {
   checkEpoch,
@@ -11,7 +10,6 @@ import {
   firstState,
   leaseOf,
   TurnExistsError,
-  turnGone,
 } from '../rules.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
@@ -20,13 +18,7 @@ import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
 import { indexedThreads, removeDamaged, removeTurn } from './removal.ts'
-import {
-  formatPlace,
-  NOT_ENDED,
-  type StoredFacts,
-  type StoredTurn,
-  type TurnPlace,
-} from './stored-turn.ts'
+import { formatPlace, NOT_ENDED, type StoredFacts, type TurnPlace } from './stored-turn.ts'
 import type { TenantTurns } from './tenant-turns.ts'
 
 /** How many turns of a thread to delete in one commit. */
@@ -48,6 +40,10 @@ export class EmbeddedLog implements log.TurnLog {
       tenants ?? new Tenants<EmbeddedLog>(this, (name, all) => new EmbeddedLog(store, name, all))
     this.#turns = store.turnsOf(tenant)
     this.#threads = this.#turns.threads
+  }
+
+  get keyedRecords(): log.KeyedRecords {
+    return this.#turns.keyedRecords
   }
 
   get retentionMs(): number {
@@ -93,14 +89,15 @@ export class EmbeddedLog implements log.TurnLog {
 
   /** The turn that a new one replaces. */
   #replaceable(turn: log.NewTurn, replaces: string): StoredFacts | undefined {
-    const found = this.#decided(replaces)?.facts
+    const found = this.#turns.decided(replaces)?.facts
     const isInThread = found?.threadId === turn.threadId
     checkReplaceable(turn, isInThread ? this.#turns.placeOf(found) : undefined)
     return found
   }
 
   #checkNew(turnId: string, runId: string): void {
-    const existing = this.#decided(turnId) ?? this.#decided(this.#turnOfRun(runId) ?? '')
+    const existing =
+      this.#turns.decided(turnId) ?? this.#turns.decided(this.#turnOfRun(runId) ?? '')
     if (existing === undefined) return
     throw new TurnExistsError(this.#turns.toRecord(existing.decided))
   }
@@ -109,11 +106,11 @@ export class EmbeddedLog implements log.TurnLog {
   #turnOfRun(runId: string): string | undefined {
     const { commits, env } = this.#store
     const turnId = commits.get(env.tables.runs, this.#turns.keys.of(runId)) ?? runId
-    return this.#decided(turnId)?.facts.runId === runId ? turnId : undefined
+    return this.#turns.decided(turnId)?.facts.runId === runId ? turnId : undefined
   }
 
   async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
-    const turn = this.#turn(turnId)
+    const turn = this.#turns.existing(turnId)
     const { commits, clock } = this.#store
     const state = claimed(turn.state, turnId, monotonicNow(clock), leaseMs)
     const { until } = turn
@@ -127,7 +124,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
-    const turn = this.#leased(lease)
+    const turn = this.#turns.leased(lease)
     checkEpoch(turn.state, lease)
     const { clock } = this.#store
     turn.until = monotonicNow(clock) + leaseMs
@@ -139,7 +136,7 @@ export class EmbeddedLog implements log.TurnLog {
     name: Name,
     options?: log.WriterOptions<log.Entries[Name]>,
   ): log.LogWriter<log.Entries[Name]> {
-    const turn = this.#decided(lease.turnId)
+    const turn = this.#turns.decided(lease.turnId)
     const own = turn?.creation === lease.creation ? turn : undefined
     return new EmbeddedWriter(lease, name, own, this.#store, options)
   }
@@ -181,7 +178,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
-    const turn = this.#turn(turnId)
+    const turn = this.#turns.existing(turnId)
     if (turn.state.logs.events.sealed) return false
     if (turn.facts.cancelReason === undefined) turn.decide({ cancelReason: reason })
     await this.#store.commits.store(turn)
@@ -189,60 +186,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    return this.#requested(lease, signal, ({ cancelReason }) => cancelReason)
-  }
-
-  async answerApproval(
-    turnId: string,
-    approvalId: string,
-    answer: log.ApprovalAnswer,
-  ): Promise<log.ApprovalResult> {
-    checkAnswer(approvalId, answer)
-    const { commits } = this.#store
-    for (;;) {
-      const turn = this.#turn(turnId)
-      const { cancelReason, approvals } = turn.facts
-      const before = findAnswer(turn.committed?.approvals, approvalId)
-      if (before !== undefined) return { stored: false, answer: before }
-      // Decided, but the commit may still fail.
-      if (findAnswer(approvals, approvalId) === undefined) {
-        if (turn.state.logs.events.sealed || cancelReason !== undefined) return { stored: false }
-        turn.decide({ approvals: addAnswer(approvals, approvalId, answer) })
-        await commits.store(turn)
-        return { stored: true, answer }
-      }
-      await commits.store(turn)
-    }
-  }
-
-  approvalAnswer(
-    lease: log.Lease,
-    approvalId: string,
-    signal: AbortSignal,
-  ): Promise<log.ApprovalAnswer> {
-    return this.#requested(lease, signal, ({ approvals }) => findAnswer(approvals, approvalId))
-  }
-
-  /** Waits until a committed turn has what the owner waits for. */
-  async #requested<Found>(
-    lease: log.Lease,
-    signal: AbortSignal,
-    find: (turn: StoredTurn) => Found | undefined,
-  ): Promise<Found> {
-    const release = this.#turns.hold(this.#leased(lease))
-    try {
-      while (!signal.aborted) {
-        const turn = this.#leased(lease)
-        checkEpoch(turn.state, lease)
-        const { committed } = turn
-        const found = committed && find(committed)
-        if (found !== undefined) return found
-        await turn.ownership.wait(signal)
-      }
-    } finally {
-      release()
-    }
-    throw new TurnstreamError('ABORTED', 'the wait was aborted')
+    return this.#turns.waitFor(lease, signal, ({ cancelReason }) => cancelReason)
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
@@ -302,7 +246,7 @@ export class EmbeddedLog implements log.TurnLog {
       await removeDamaged(this.#store, this.#turns.keys, turnId)
       return true
     }
-    const turn = this.#decided(turnId)
+    const turn = this.#turns.decided(turnId)
     if (turn === undefined) return false
     await this.#remove(turn)
     return true
@@ -357,21 +301,6 @@ export class EmbeddedLog implements log.TurnLog {
     return turns
   }
 
-  async addNote(key: string, value: string, ttlMs: number): Promise<void> {
-    this.#store.checkOpen()
-    await this.#turns.notes.add(key, value, ttlMs)
-  }
-
-  async readNotes(keys: readonly string[]): Promise<(string | undefined)[]> {
-    this.#store.checkOpen()
-    return this.#turns.notes.read(keys)
-  }
-
-  async takeNote(key: string): Promise<string | undefined> {
-    this.#store.checkOpen()
-    return await this.#turns.notes.take(key)
-  }
-
   async bytesKept(): Promise<number> {
     this.#store.checkOpen()
     return this.#store.bytesKept()
@@ -381,34 +310,10 @@ export class EmbeddedLog implements log.TurnLog {
     return this.#store.close()
   }
 
-  /** The turn as decided, unless it has expired. */
-  #decided(turnId: string): EmbeddedTurn | undefined {
-    const turn = this.#turns.find(turnId)
-    if (turn?.isSealed !== true) return turn
-    return this.#turns.remains(turn.decided) === 'nothing' ? undefined : turn
-  }
-
-  #turn(turnId: string): EmbeddedTurn {
-    this.#store.checkOpen()
-    const turn = this.#decided(turnId)
-    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
-    if (this.#turns.remains(turn.decided) === 'record')
-      throw new TurnstreamError('TURN_EXPIRED', turnId)
-    return turn
-  }
-
   /** For readers: unstored turns do not exist. */
   #shown(turnId: string): EmbeddedTurn {
-    const turn = this.#turn(turnId)
+    const turn = this.#turns.existing(turnId)
     if (turn.committed === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     return turn
-  }
-
-  /** To its owner, a deleted turn is a lost lease. */
-  #leased(lease: log.Lease): EmbeddedTurn {
-    this.#store.checkOpen()
-    const turn = this.#decided(lease.turnId)
-    if (turn?.creation === lease.creation) return turn
-    throw turnGone(lease.turnId)
   }
 }

@@ -429,9 +429,9 @@ function isChanged(before: Version, after: Version): boolean {
   )
 }
 
-/** Whether the turn was cancelled or an approval was answered. */
+/** Whether the turn was cancelled or got a keyed record. */
 function hasRequests({ facts: before }: Version, { facts: after }: Version): boolean {
-  return before.cancelReason !== after.cancelReason || before.approvals !== after.approvals
+  return before.cancelReason !== after.cancelReason || before.values !== after.values
 }
 
 /** Whether a log has new records for readers. */

@@ -18,7 +18,7 @@ export interface Write {
 
 /* Ids are shown for the tenant `default`; see `TenantKeys` for other tenants. */
 export const TABLE_NAMES = [
-  /** `format`, `nextNumber`, marks of damaged turns, and the notes of each key. */
+  /** `format`, `nextNumber`, marks of damaged turns, and the keyed records of each tenant. */
   'store',
   /** Turn id to StoredTurn. */
   'turns',

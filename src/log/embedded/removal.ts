@@ -4,10 +4,10 @@ import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import type { ThreadPlace } from '../paging.ts'
 import { CHUNK_RECORDS } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
-import { sweepNotes } from './embedded-notes.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Table, Tables, Write } from './environment.ts'
+import { sweepKeyedRecords } from './keyed-records.ts'
 import { placesOf } from './lost-places.ts'
 import {
   DAMAGED,
@@ -150,7 +150,7 @@ interface Due {
   readonly turn: EmbeddedTurn | undefined
 }
 
-/** Removes expired turns, threads and notes of all tenants, in small commits so that others are not delayed. */
+/** Removes expired turns, threads and keyed records of all tenants, in small commits so that others are not delayed. */
 export class Sweeper {
   readonly #store: EmbeddedStore
   readonly #everyMs: number
@@ -183,8 +183,8 @@ export class Sweeper {
       while (isMore && !this.#isStopped) {
         const { steadyNow } = this.#store
         const hasMoreTurns = await this.#sweepTurns(steadyNow())
-        const hasMoreNotes = await sweepNotes(this.#store, steadyNow())
-        isMore = (await this.#sweepThreads(steadyNow())) || hasMoreTurns || hasMoreNotes
+        const hasMoreRecords = await sweepKeyedRecords(this.#store, steadyNow())
+        isMore = (await this.#sweepThreads(steadyNow())) || hasMoreTurns || hasMoreRecords
       }
     } catch (error) {
       // For example, the store is full. The next sweep tries again.
@@ -269,7 +269,7 @@ export class Sweeper {
   async #expire(turn: EmbeddedTurn, reason: TurnstreamError): Promise<void> {
     const { commits } = this.#store
     const { tables } = this.#store.env
-    const expired = { ...turn.decided, approvals: undefined, expired: true }
+    const expired = { ...turn.decided, values: undefined, expired: true }
     const { turnId, endedAt = 0 } = expired
     const key = turn.keys.of(turnId)
     turn.removal = reason

@@ -2,7 +2,7 @@ import type { Key } from 'lmdb'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
-import type { Approvals } from '../approvals.ts'
+import type { TurnValues } from '../keyed-records.ts'
 import type { ThreadPlace } from '../paging.ts'
 import type { TurnFacts } from '../records.ts'
 import type { WriteState } from '../rules.ts'
@@ -10,7 +10,8 @@ import type { WriteState } from '../rules.ts'
 export interface StoredFacts extends TurnFacts {
   /** Identifies the turn in the keys of its logs: short and never reused. */
   readonly number: number
-  readonly approvals?: Approvals | undefined
+  /** Its keyed records. */
+  readonly values?: TurnValues | undefined
   /** When the content expires, if before the retention. By the steady time of the store. */
   readonly contentUntil?: number | undefined
   readonly expired: boolean
@@ -28,7 +29,7 @@ export const NOT_ENDED = {
   endedAt: undefined,
   responseBytes: undefined,
   cancelReason: undefined,
-  approvals: undefined,
+  values: undefined,
   contentUntil: undefined,
   expired: false,
 }
@@ -63,9 +64,18 @@ export const DAMAGED = 'damaged'
 export function parseTurn(text: string): StoredTurn {
   const turn = parseJsonSafe(text)
   if (isRecord(turn) && typeof turn['number'] === 'number' && isRecord(turn['state'])) {
-    return turn as unknown as StoredTurn
+    const { approvals } = turn
+    return (approvals === undefined
+      ? turn
+      : { ...turn, approvals: undefined, values: valuesOf(approvals) }) as unknown as StoredTurn
   }
   throw new TurnstreamError('STORE_CORRUPT', 'a stored turn is malformed')
+}
+
+/** Of a turn that an earlier version stored: its keyed records were answers to approvals. */
+function valuesOf(approvals: unknown): TurnValues {
+  const answers = Array.isArray(approvals) ? (approvals as readonly [string, unknown][]) : []
+  return answers.map(([id, answer]) => [id, JSON.stringify(answer)])
 }
 
 /** More than an id has: at most 200 characters of one or two units. */

@@ -2,13 +2,13 @@ import type { Key } from 'lmdb'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
 import { damagedTurn, turnRecord } from '../records.ts'
-import { hasRunOut, isSealed, RECORDS_OUTLIVE_LOGS } from '../rules.ts'
-import type { ListedTurn, Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
-import { EmbeddedNotes } from './embedded-notes.ts'
+import { checkEpoch, hasRunOut, isSealed, RECORDS_OUTLIVE_LOGS, turnGone } from '../rules.ts'
+import type { Lease, ListedTurn, Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
 import type { Table, Write } from './environment.ts'
+import { EmbeddedKeyedRecords } from './keyed-records.ts'
 import {
   formatPlace,
   parsePlace,
@@ -28,13 +28,13 @@ interface PlaceInThread extends TurnPlace {
 }
 
 /**
- * The turns, threads and notes of a tenant. Open turns and those with readers are in memory, once each and by id: building a
+ * The turns, threads and keyed records of a tenant. Open turns and those with readers are in memory, once each and by id: building a
  * store key for every token would be too expensive.
  */
 export class TenantTurns {
   readonly keys: TenantKeys
   readonly threads: EmbeddedThreads
-  readonly notes: EmbeddedNotes
+  readonly keyedRecords: EmbeddedKeyedRecords
   readonly #store: EmbeddedStore
   readonly #turns = new Map<string, EmbeddedTurn>()
   /** The open turn of a thread, as decided. */
@@ -44,7 +44,7 @@ export class TenantTurns {
     this.keys = new TenantKeys(tenant)
     this.#store = store
     this.threads = new EmbeddedThreads(this.keys, store, (threadId) => this.hasTurns(threadId))
-    this.notes = new EmbeddedNotes(this.keys, store)
+    this.keyedRecords = new EmbeddedKeyedRecords(this, store)
   }
 
   add(turn: EmbeddedTurn): void {
@@ -79,6 +79,52 @@ export class TenantTurns {
     if (text === undefined) return undefined
     const turn = parseTurn(text)
     return new EmbeddedTurn(this.#store, this.keys, turn, turn.state, true)
+  }
+
+  /** The turn as decided, unless it has expired. */
+  decided(turnId: string): EmbeddedTurn | undefined {
+    const turn = this.find(turnId)
+    if (turn?.isSealed !== true) return turn
+    return this.remains(turn.decided) === 'nothing' ? undefined : turn
+  }
+
+  /** The same, or TURN_UNKNOWN or TURN_EXPIRED. */
+  existing(turnId: string): EmbeddedTurn {
+    this.#store.checkOpen()
+    const turn = this.decided(turnId)
+    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    if (this.remains(turn.decided) === 'record') throw new TurnstreamError('TURN_EXPIRED', turnId)
+    return turn
+  }
+
+  /** To its owner, a deleted turn is a lost lease. */
+  leased(lease: Lease): EmbeddedTurn {
+    this.#store.checkOpen()
+    const turn = this.decided(lease.turnId)
+    if (turn?.creation === lease.creation) return turn
+    throw turnGone(lease.turnId)
+  }
+
+  /** Waits until a committed turn has what its owner waits for. */
+  async waitFor<Found>(
+    lease: Lease,
+    signal: AbortSignal,
+    find: (turn: StoredTurn) => Found | undefined,
+  ): Promise<Found> {
+    const release = this.hold(this.leased(lease))
+    try {
+      while (!signal.aborted) {
+        const turn = this.leased(lease)
+        checkEpoch(turn.state, lease)
+        const { committed } = turn
+        const found = committed && find(committed)
+        if (found !== undefined) return found
+        await turn.ownership.wait(signal)
+      }
+    } finally {
+      release()
+    }
+    throw new TurnstreamError('ABORTED', 'the wait was aborted')
   }
 
   /** The turn as visible to readers. */

@@ -1,4 +1,7 @@
 import type { Clock } from '../../async/clock.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { isRetryable } from '../rules.ts'
+import { Waiters } from '../tail.ts'
 import type { Listener, RedisConnection } from './connection.ts'
 
 /** How often to poll urgent channels in case a notification is lost: a cancel must arrive within a second. */
@@ -44,6 +47,34 @@ export class ChangeNotifier {
       channel.listeners.delete(listener)
       void this.#settle(name, channel)
     }
+  }
+
+  /** Waits until `find` finds something. A temporarily unavailable store does not end the wait. */
+  async waitFor<Found>(
+    name: string,
+    signal: AbortSignal,
+    find: () => Promise<Found | undefined>,
+  ): Promise<Found> {
+    const waiters = new Waiters()
+    const wake = () => waiters.wake()
+    const unfollow = await this.follow(name, wake, true)
+    try {
+      while (!signal.aborted) {
+        const changed = waiters.wait(signal)
+        const found = await find().catch((error: unknown) => {
+          if (!isRetryable(error)) throw error
+          this.#onError(error)
+          return undefined
+        })
+        if (found !== undefined) return found
+        await changed
+      }
+    } finally {
+      // Removes the listener from the signal.
+      wake()
+      unfollow()
+    }
+    throw new TurnstreamError('ABORTED', 'the wait was aborted')
   }
 
   /** Notifications may have been missed: notifies all listeners. */

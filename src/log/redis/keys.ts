@@ -4,7 +4,7 @@ import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 
 /*
  * All keys of the store. Keys of one script share a hash tag, so that they are in one Cluster slot: log A with its
- * run, log B with its turn, a thread with its list of turns, the notes of a key with the calls that change them. The
+ * run, log B with its turn, a thread with its list of turns, the values of a key with the calls that change them. The
  * text before the tag names tenant and content: `codex:run:`, or `codex:<tenant>:run:` for tenants other than
  * `default`. Tenant names contain no colon or brace, and ids occur only inside the tag, so no id can address another
  * tenant.
@@ -34,8 +34,8 @@ export interface TurnKeys {
   /** First `seq` of each key, and its entry if the payload does not contain the key. */
   readonly items: string
   readonly meta: string
-  /** Answers to approvals by their id. */
-  readonly approvals: string
+  /** The keyed records of the turn. */
+  readonly values: string
 }
 
 export interface ThreadKeys {
@@ -46,9 +46,10 @@ export interface ThreadKeys {
   readonly replaced: string
 }
 
-export interface NoteKeys {
-  /** `<expiry>:<value>` of each note, newest last. */
-  readonly notes: string
+/** A key of the tenant. */
+export interface KeyedRecordKeys {
+  /** `<expiry>:<value>` of each value, newest last. */
+  readonly values: string
   /** The result of one call, while it may be retried. */
   readonly call: string
 }
@@ -84,7 +85,7 @@ export class RedisKeys {
       processed: `${base}:processed`,
       items: `${base}:items`,
       meta: `${base}:meta`,
-      approvals: `${base}:approvals`,
+      values: `${base}:approvals`,
     }
   }
 
@@ -94,9 +95,14 @@ export class RedisKeys {
   }
 
   /** `callId` identifies one call with its retries. */
-  note(key: string, callId: string): NoteKeys {
-    const notes = `${this.#prefix}:note:{${tagOf(key)}}`
-    return { notes, call: `${notes}:call:${callId}` }
+  keyedRecord(key: string, callId: string): KeyedRecordKeys {
+    const values = `${this.#prefix}:note:{${tagOf(key)}}`
+    return { values, call: `${values}:call:${callId}` }
+  }
+
+  keyedRecordOfTurn(turnId: string, callId: string): KeyedRecordKeys & Pick<TurnKeys, 'meta'> {
+    const { meta, values } = this.turn(turnId)
+    return { meta, values, call: `${values}:call:${callId}` }
   }
 
   /** Threads by last change. Only an index. */

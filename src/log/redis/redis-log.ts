@@ -4,15 +4,14 @@ import type { StopSignal } from '../../async/on-abort.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { checkTurn } from '../records.ts'
-import { isRetryable } from '../rules.ts'
-import { type LogSource, LogTail, Waiters } from '../tail.ts'
+import { type LogSource, LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
 import { ChangeNotifier } from './change-notifier.ts'
 import { RedisClient } from './client.ts'
 import { connect, type RedisConnection } from './connection.ts'
+import { RedisKeyedRecords } from './keyed-records.ts'
 import { FORMAT, RedisKeys, Retention } from './keys.ts'
-import { Notes } from './notes.ts'
 import { storeError } from './replies.ts'
 import { SharedReaders } from './shared-readers.ts'
 import { checkNotExpired } from './turn-records.ts'
@@ -166,11 +165,11 @@ async function checkFormat({ prefix, client, retention, connection }: RedisStore
 
 /** The log of one tenant. */
 class RedisLog implements log.TurnLog {
+  readonly keyedRecords: RedisKeyedRecords
   readonly #store: RedisStore
   readonly #tenants: Tenants<RedisLog>
   readonly #keys: RedisKeys
   readonly #turns: Turns
-  readonly #notes: Notes
   readonly #writerStore: WriterStore
 
   constructor(store: RedisStore, tenant = DEFAULT_TENANT, tenants?: Tenants<RedisLog>) {
@@ -183,7 +182,7 @@ class RedisLog implements log.TurnLog {
       tenants ?? new Tenants<RedisLog>(this, (name, all) => new RedisLog(store, name, all))
     this.#keys = keys
     this.#turns = turns
-    this.#notes = new Notes(keys, client, store.unavailableAfterMs)
+    this.keyedRecords = new RedisKeyedRecords({ ...store, keys, turns: turns.records })
     this.#writerStore = { keys, client, appends, clock, onError, settle, checkOpen, writers }
   }
 
@@ -270,63 +269,10 @@ class RedisLog implements log.TurnLog {
     return this.#turns.requestCancel(turnId, reason)
   }
 
-  cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    return this.#requested(lease, signal, () => this.#turns.cancelReason(lease))
-  }
-
-  async answerApproval(
-    turnId: string,
-    approvalId: string,
-    answer: log.ApprovalAnswer,
-  ): Promise<log.ApprovalResult> {
+  async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
     this.#store.checkOpen()
-    return this.#turns.approvals.answer(turnId, approvalId, answer)
-  }
-
-  approvalAnswer(
-    lease: log.Lease,
-    approvalId: string,
-    signal: AbortSignal,
-  ): Promise<log.ApprovalAnswer> {
-    return this.#requested(lease, signal, () => this.#turns.approvals.find(lease, approvalId))
-  }
-
-  /** Waits until the store has what the owner waits for. */
-  async #requested<Found>(
-    lease: log.Lease,
-    signal: AbortSignal,
-    find: () => Promise<Found | undefined>,
-  ): Promise<Found> {
-    this.#store.checkOpen()
-    const waiters = new Waiters()
-    const wake = () => waiters.wake()
     const { meta } = this.#keys.turn(lease.turnId)
-    const unfollow = await this.#store.notifier.follow(meta, wake, true)
-    try {
-      while (!signal.aborted) {
-        this.#store.checkOpen()
-        const changed = waiters.wait(signal)
-        const found = await this.#tryFind(find)
-        if (found !== undefined) return found
-        await changed
-      }
-    } finally {
-      // Removes the listener from the signal.
-      wake()
-      unfollow()
-    }
-    throw new TurnstreamError('ABORTED', 'the wait was aborted')
-  }
-
-  /** A temporarily unavailable store does not end the wait. */
-  async #tryFind<Found>(find: () => Promise<Found | undefined>): Promise<Found | undefined> {
-    try {
-      return await find()
-    } catch (error) {
-      if (!isRetryable(error)) throw error
-      this.#store.onError(error)
-      return undefined
-    }
+    return this.#store.notifier.waitFor(meta, signal, () => this.#turns.cancelReason(lease))
   }
 
   getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
@@ -365,21 +311,6 @@ class RedisLog implements log.TurnLog {
 
   deleteThread(threadId: string): Promise<boolean> {
     return this.#turns.threads.remove(threadId, (turnId) => this.#turns.remove(turnId))
-  }
-
-  async addNote(key: string, value: string, ttlMs: number): Promise<void> {
-    this.#store.checkOpen()
-    await this.#notes.add(key, value, ttlMs)
-  }
-
-  async readNotes(keys: readonly string[]): Promise<(string | undefined)[]> {
-    this.#store.checkOpen()
-    return await this.#notes.read(keys)
-  }
-
-  async takeNote(key: string): Promise<string | undefined> {
-    this.#store.checkOpen()
-    return await this.#notes.take(key)
   }
 
   /** Memory used on all masters, including other data. */

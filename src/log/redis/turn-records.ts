@@ -1,8 +1,8 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import type { Outcome } from '../records.ts'
-import type { HeadState } from '../rules.ts'
-import type { TurnRecord } from '../turn-log.ts'
+import { checkEpoch, type HeadState, turnGone } from '../rules.ts'
+import type { Lease, TurnRecord } from '../turn-log.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys } from './keys.ts'
 import { corrupt, list, parseFields, parseState, text } from './replies.ts'
@@ -59,6 +59,14 @@ export class TurnRecords {
     const meta = await this.meta(turnId)
     if (meta === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     return meta
+  }
+
+  /** The record of log B, or LEASE_LOST. */
+  async leased(lease: Lease): Promise<LogMeta> {
+    const seen = await this.processed(lease.turnId)
+    if (seen?.creation !== lease.creation) throw turnGone(lease.turnId)
+    checkEpoch(seen.state, lease)
+    return seen
   }
 
   async response(turnId: string): Promise<string | undefined> {

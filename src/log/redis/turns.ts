@@ -2,7 +2,6 @@ import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../../protocol/names.ts'
 import { checkEpoch, TurnExistsError, turnGone } from '../rules.ts'
 import type { Lease, NewTurn, Orphan } from '../turn-log.ts'
-import { TurnApprovals } from './approvals.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys, Retention } from './keys.ts'
 import { list, text, texts, unlessDamaged } from './replies.ts'
@@ -37,7 +36,6 @@ type NewRun = Pick<Lease, 'creation' | 'epoch'>
  */
 export class Turns {
   readonly records: TurnRecords
-  readonly approvals: TurnApprovals
   readonly threads: Threads
   readonly #keys: RedisKeys
   readonly #client: RedisClient
@@ -46,7 +44,6 @@ export class Turns {
 
   constructor(keys: RedisKeys, { client, leases, retention }: TurnStore) {
     this.records = new TurnRecords(keys, client)
-    this.approvals = new TurnApprovals(keys, client, this.records)
     this.threads = new Threads({ keys, client, records: this.records, retention })
     this.#keys = keys
     this.#client = client
@@ -148,7 +145,7 @@ export class Turns {
     const fenced = [...fence, CLAIM_MS, keepMs, creation]
     const [epoch, events] = texts(await this.#client.run(scripts.CLAIM_EVENTS, ofRun, fenced))
     if (epoch === undefined || events === undefined) throw this.#held(turnId)
-    const ofTurn = [turn.state, turn.meta, turn.processed, turn.items, turn.approvals]
+    const ofTurn = [turn.state, turn.meta, turn.processed, turn.items, turn.values]
     const claimed = [epoch, nonce, owner, leaseMs, keepMs, creation]
     const [until, processed] = texts(
       await this.#client.run(scripts.CLAIM_PROCESSED, ofTurn, claimed),
@@ -220,7 +217,7 @@ export class Turns {
     const [reply] = await Promise.all([
       this.#client.run(
         scripts.RENEW,
-        [turn.state, turn.meta, turn.processed, turn.items, turn.approvals],
+        [turn.state, turn.meta, turn.processed, turn.items, turn.values],
         [epoch, leaseMs, openMs, creation, isLate ? 1 : ''],
       ),
       this.#client.run(scripts.KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
@@ -270,10 +267,7 @@ export class Turns {
 
   /** The cancel reason, if one was requested. */
   async cancelReason(lease: Lease): Promise<string | undefined> {
-    const seen = await this.records.processed(lease.turnId)
-    if (seen?.creation !== lease.creation) throw turnGone(lease.turnId)
-    checkEpoch(seen.state, lease)
-    return seen.fields['cancel']
+    return (await this.records.leased(lease)).fields['cancel']
   }
 
   /** After a log was sealed: if both are, the turn has ended and leaves the index. */
@@ -287,7 +281,7 @@ export class Turns {
     const logMs = this.#retention.contentMs(meta.processed.fields['contentMs'])
     const run = this.#keys.run(meta.runId)
     const turn = this.#keys.turn(turnId)
-    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.approvals]
+    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.values]
     const keep = [logMs, recordMs]
     await Promise.all([
       this.#client.run(scripts.SETTLE, [run.meta, run.state, run.events, run.response], keep),
@@ -317,7 +311,7 @@ export class Turns {
     if (removed === 0) return false // recreated since
     await this.threads.removeTurn(threadId, turnId)
     await this.#leases.remove(this.#named(turnId))
-    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.approvals]
+    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.values]
     await this.#client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])
     return true
   }
@@ -333,8 +327,8 @@ export class Turns {
     }
     if (threadId !== undefined) await this.threads.removeTurn(threadId, turnId)
     await this.#leases.remove(this.#named(turnId))
-    const { meta, state, processed, items, approvals } = turn
-    await this.#client.command('DEL', meta, state, processed, items, approvals)
+    const { meta, state, processed, items, values } = turn
+    await this.#client.command('DEL', meta, state, processed, items, values)
     return true
   }
 

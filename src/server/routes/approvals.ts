@@ -1,10 +1,8 @@
 import * as z from 'zod'
-import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
-import { START } from '../../log/offsets.ts'
-import type { ApprovalAnswer, TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import { type Approval, approvalSchema } from '../../protocol/stream-output.ts'
+import { type ApprovalDecision, answerApproval, isRequested } from '../../turns/approvals.ts'
 import { ANYBODY } from '../auth/authenticate.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { ApprovalAnsweredError } from '../errors.ts'
@@ -51,7 +49,7 @@ export function addApprovalRoute(app: GatewayApp, context: GatewayContext): void
     const isKnown = await context.limits.read(caller, () => isRequested(log, turnId, approvalId))
     if (!isKnown) throw new TurnstreamError('APPROVAL_UNKNOWN', `${approvalId} of the run ${runId}`)
     const by = caller === ANYBODY ? undefined : caller.key
-    const { stored, answer } = await log.answerApproval(turnId, approvalId, {
+    const { stored, answer } = await answerApproval(log, turnId, approvalId, {
       approved,
       ...(reason !== undefined && { reason }),
       ...(by !== undefined && { by }),
@@ -68,7 +66,7 @@ export function addApprovalRoute(app: GatewayApp, context: GatewayContext): void
   })
 }
 
-function toApproval(id: string, { approved, reason, by, at }: ApprovalAnswer): Approval {
+function toApproval(id: string, { approved, reason, by, at }: ApprovalDecision): Approval {
   return {
     id,
     status: approved ? 'approved' : 'declined',
@@ -76,19 +74,4 @@ function toApproval(id: string, { approved, reason, by, at }: ApprovalAnswer): A
     ...(by !== undefined && { answeredBy: by }),
     answeredAt: at,
   }
-}
-
-/** Searches the events: readers of them may answer before the snapshots show the call. */
-async function isRequested(log: TurnLog, turnId: string, approvalId: string): Promise<boolean> {
-  const stop = new AbortController()
-  const tail = log.tail(turnId, 'events', START, stop.signal)
-  void tail.caughtUp.then(() => stop.abort())
-  for await (const record of tail) {
-    if (isSliceOver()) await nextSlice()
-    if (!('event' in record) || record.event.type !== 'item_done') continue
-    const { final_item: item } = record.event.payload
-    if (item.type === 'function_call' && item.approval?.id === approvalId) return true
-    if (item.type === 'approval_request' && item.approval_id === approvalId) return true
-  }
-  return false
 }

@@ -78,13 +78,13 @@ export const lifecycleCases: readonly Case[] = [
       await appendTo(log, lease, 'events', deltas('turn', 1, 1))
       const waits = LOG_NAMES.map((name) => soon(readAll(given.tail('turn', name))))
       const listens = soon(log.cancelled(lease, given.signal))
-      const asks = soon(log.approvalAnswer(lease, 'one', given.signal))
+      const asks = soon(log.keyedRecords.watch(lease, 'one', given.signal))
       await given.take('turn', 'events', 1)
       await Promise.all([log.close(), log.close()])
       await log.close()
       for (const each of waits) await rejects(each, 'STORE_CLOSED', 'a tail')
       await rejects(listens, 'STORE_CLOSED', 'listening for a cancel')
-      await rejects(asks, 'STORE_CLOSED', 'waiting for an approval')
+      await rejects(asks, 'STORE_CLOSED', 'watching a keyed record')
     },
   },
   {
@@ -106,8 +106,9 @@ export const lifecycleCases: readonly Case[] = [
         orphans: () => log.orphans(1),
         requestCancel: () => log.requestCancel('turn', 'x'),
         cancelled: () => log.cancelled(lease, given.signal),
-        answerApproval: () => log.answerApproval('turn', 'one', { approved: true, at: 0 }),
-        approvalAnswer: () => log.approvalAnswer(lease, 'one', given.signal),
+        addOnce: () => log.keyedRecords.addOnce('turn', 'one', ''),
+        find: () => log.keyedRecords.find('turn', 'one'),
+        watch: () => log.keyedRecords.watch(lease, 'one', given.signal),
         getTurn: () => log.getTurn('turn'),
         getTurnOfRun: () => log.getTurnOfRun('turn'),
         listTurns: () => log.listTurns('thread'),
@@ -116,9 +117,9 @@ export const lifecycleCases: readonly Case[] = [
         listThreads: () => log.listThreads(),
         deleteTurn: () => log.deleteTurn('turn'),
         deleteThread: () => log.deleteThread('thread'),
-        addNote: () => log.addNote('key', 'value', LONG_MS),
-        readNotes: () => log.readNotes(['key']),
-        takeNote: () => log.takeNote('key'),
+        add: () => log.keyedRecords.add('key', 'value', LONG_MS),
+        read: () => log.keyedRecords.read(['key']),
+        consume: () => log.keyedRecords.consume('key'),
         bytesKept: () => log.bytesKept(),
       }
       for (const [name, call] of Object.entries(calls)) await rejects(call(), 'STORE_CLOSED', name)

@@ -61,8 +61,8 @@ class ModelRun {
       () => this.#claim(),
       () => this.#renew(),
       () => this.#cancel(),
-      () => this.#answerApproval(),
-      () => this.#answerApproval(),
+      () => this.#addOnce(),
+      () => this.#addOnce(),
       () => this.#delete(),
     ]
   }
@@ -194,14 +194,13 @@ class ModelRun {
     await this.#checkTurn(turnId)
   }
 
-  async #answerApproval(): Promise<void> {
+  async #addOnce(): Promise<void> {
     const turnId = this.#random.pick(this.#turnIds)
-    const approvalId = this.#random.pick(['one', 'two'])
-    const answer = { approved: this.#random.oneIn(2), at: this.#random.below(1000) }
+    const key = this.#random.pick(['one', 'two'])
+    const value = `value ${this.#random.below(1000)}`
     const log = this.#random.pick(this.#logs)
-    const result = await resultOf(log.answerApproval(turnId, approvalId, answer))
-    const expected = this.#model.answerApproval(turnId, approvalId, answer)
-    equal(result, expected, `an answer to ${approvalId} of ${turnId}`)
+    const result = await resultOf(log.keyedRecords.addOnce(turnId, key, value))
+    equal(result, this.#model.addOnce(turnId, key, value), `${key} of ${turnId}`)
   }
 
   async #delete(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { ApprovalAnswer, LogName, NewTurn } from '../../log/turn-log.ts'
+import type { LogName, NewTurn } from '../../log/turn-log.ts'
 import { type TextRecord } from './append.ts'
 import { START } from './given.ts'
 import { newestOf } from './texts.ts'
@@ -23,7 +23,7 @@ export interface ModelTurn {
   lapsed: boolean
   cancelReason: string | undefined
   replacedBy: string | undefined
-  readonly approvals: Map<string, ApprovalAnswer>
+  readonly values: Map<string, string>
 }
 
 /**
@@ -49,7 +49,7 @@ export class Model {
     this.#made.set(threadId, ordinal)
     const logs = { events: emptyLog(), processed: emptyLog() }
     const turn = { turnId, threadId, ordinal, logs, epoch, lapsed: false }
-    const open = { cancelReason: undefined, replacedBy: undefined, approvals: new Map() }
+    const open = { cancelReason: undefined, replacedBy: undefined, values: new Map() }
     this.turns.set(turnId, { ...turn, ...open })
     return leaseOf(turn)
   }
@@ -103,14 +103,14 @@ export class Model {
     return true
   }
 
-  answerApproval(turnId: string, approvalId: string, answer: ApprovalAnswer): unknown {
+  addOnce(turnId: string, key: string, value: string): unknown {
     const turn = this.turns.get(turnId)
     if (turn === undefined) return 'TURN_UNKNOWN'
-    const before = turn.approvals.get(approvalId)
-    if (before !== undefined) return { stored: false, answer: before }
-    if (turn.logs.events.sealed || turn.cancelReason !== undefined) return { stored: false }
-    turn.approvals.set(approvalId, answer)
-    return { stored: true, answer }
+    const before = turn.values.get(key)
+    if (before !== undefined) return { isAdded: false, value: before }
+    if (turn.logs.events.sealed || turn.cancelReason !== undefined) return { isAdded: false }
+    turn.values.set(key, value)
+    return { isAdded: true, value }
   }
 
   /** Returns what a reader with this cursor gets now. */

@@ -6,6 +6,7 @@ import { chat } from '../../../src/cli/chat.ts'
 import { parseAnswer } from '../../../src/cli/chat-tools.ts'
 import { POSTCARD_TOOL, TOOL_MODELS } from '../../../src/cli/demo/tool-models.ts'
 import type { AskOptions, Terminal } from '../../../src/cli/terminal.ts'
+import { answerApproval } from '../../../src/turns/approvals.ts'
 import { startGateway } from '../gateway.ts'
 import { patientTerminal } from '../patient-terminal.ts'
 import { untilTrue } from '../support.ts'
@@ -75,7 +76,7 @@ describe('V8 a call that needs approval', PATIENCE, () => {
       const [thread] = (await log.listThreads()).items
       const [turn] = (await log.listTurns(thread?.threadId ?? '')).items
       const answer = { approved: true, by: 'ops', at: 1 }
-      await log.answerApproval(turn?.turnId ?? '', 'approval-2', answer)
+      await answerApproval(log, turn?.turnId ?? '', 'approval-2', answer)
       return 'n'
     }
     const { code, output, errors } = await converse(['--url', url, ...POSTCARD], [], { ask })

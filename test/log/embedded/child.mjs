@@ -44,10 +44,10 @@ async function write(turnId) {
 /** Adds notes to one key, and adds and takes those of another, until that fails. */
 async function note() {
   for (let seq = 1; ; seq++) {
-    await log.addNote('added', String(seq), 600_000)
+    await log.keyedRecords.add('added', String(seq), 600_000)
     say({ turnId: 'added', seq })
-    await log.addNote('taken', String(seq), 600_000)
-    await log.takeNote('taken')
+    await log.keyedRecords.add('taken', String(seq), 600_000)
+    await log.keyedRecords.consume('taken')
     say({ turnId: 'taken', seq })
   }
 }

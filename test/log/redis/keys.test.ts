@@ -127,7 +127,7 @@ describe('the keys in Redis', () => {
     await appendTo(log, lease, 'processed', outputsOf('turn', 'ab'), { seal: true })
     expect(await brief()).toEqual(content)
     await redis.rename('aside', 'codex:run:{turn}:meta')
-    await log.answerApproval('turn', 'one', { approved: true, at: 0 })
+    await log.keyedRecords.addOnce('turn', 'one', 'value')
     expect(await log.orphans(10)).toEqual([])
     expect(await brief()).toEqual(content)
     expect(await log.getTurn('turn')).toMatchObject({ sealed: true, expired: false, contentMs })

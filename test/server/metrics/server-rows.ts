@@ -103,7 +103,7 @@ export const SERVER_ROWS = {
   turnstream_reattached_total: async () => {
     const server = await startServer()
     const joined = async () => (await scrape(server)).get('turnstream_reattached_total')
-    const add = vi.spyOn(server.log, 'addNote')
+    const add = vi.spyOn(server.log.keyedRecords, 'add')
     const body = JSON.stringify({ model: 'held/m', messages: [{ role: 'user', content: 'Hi' }] })
     const headers = { 'content-type': 'application/json' }
     const ask = (signal?: AbortSignal) =>

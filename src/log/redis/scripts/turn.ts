@@ -61,7 +61,7 @@ return ends`)
 
 /**
  * Extends a lease that has not expired.
- * KEYS  state, meta, processed, items, approvals
+ * KEYS  state, meta, processed, items, values
  * ARGV  epoch, lease (ms), retention of an open log (ms), creation of the turn
  * Returns 'ok', the new expiry and the thread; or the reason: 'gone', 'over', or 'lost' and the state.
  */
@@ -137,7 +137,7 @@ return { raised, head }`)
 
 /**
  * Second step of a claim: raises the epoch of log B and grants the lease.
- * KEYS  state, meta, processed, items, approvals
+ * KEYS  state, meta, processed, items, values
  * ARGV  epoch, nonce, owner, lease (ms), retention of an open log (ms), creation of the turn
  * Returns the lease expiry and the head, or nothing.
  */
@@ -182,24 +182,6 @@ redis.call('HSETNX', KEYS[1], 'cancel', ARGV[1])
 redis.call('SPUBLISH', KEYS[1], '')
 return 1`)
 
-/**
- * Stores an answer to an approval; the first wins.
- * KEYS  meta of log B, approvals
- * ARGV  creation of the turn, approval id, answer, maximum number of answers
- * Returns the stored answer; or the reason why there is none: 'gone', 'cancelled' or 'full'.
- */
-export const ANSWER_APPROVAL = script(`
-local creation, cancel = unpack(redis.call('HMGET', KEYS[1], 'creation', 'cancel'))
-if creation ~= ARGV[1] then return 'gone' end
-local found = redis.call('HGET', KEYS[2], ARGV[2])
-if found then return found end
-if cancel then return 'cancelled' end
-if redis.call('HLEN', KEYS[2]) >= tonumber(ARGV[4]) then return 'full' end
-redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
-redis.call('PEXPIRE', KEYS[2], redis.call('PTTL', KEYS[1]))
-redis.call('SPUBLISH', KEYS[1], '')
-return ARGV[3]`)
-
 const REMOVE = `
 local creation = redis.call('HGET', KEYS[1], 'creation')
 if creation and creation ~= ARGV[1] then return 0 end
@@ -225,7 +207,7 @@ return 1`)
 
 /**
  * Removes log B of a turn and its record, and notifies its subscribers. A newer turn with the same id stays.
- * KEYS  meta, state, processed, items, approvals
+ * KEYS  meta, state, processed, items, values
  * ARGV  creation of the turn
  */
 export const REMOVE_PROCESSED = script(`${REMOVE}
