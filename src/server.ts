@@ -44,7 +44,13 @@ export type {
 } from './log/turn-log.ts'
 export type { Attachment } from './protocol/output-item.ts'
 export type { Approval } from './protocol/stream-output.ts'
-export { type KeyEntry, type KeyName, KeyRing, parseKeysFile } from './server/auth/key-ring.ts'
+export {
+  type KeyEntry,
+  type KeyName,
+  KeyRing,
+  type PlainKey,
+  parseKeysFile,
+} from './server/auth/key-ring.ts'
 export type { GatewayApp } from './server/context.ts'
 export type { ErrorBody } from './server/error-response.ts'
 export {
@@ -64,6 +70,7 @@ export {
 } from './server/listen.ts'
 export type { RequestFacts, TurnListener } from './server/metrics/gateway-metrics.ts'
 export { createProviderFetch, type ProviderFetchOptions } from './server/provider-fetch.ts'
+export type { RunRequest } from './server/run.ts'
 export { createHttpTool, type HttpToolOptions } from './tools/http-tool.ts'
 export type { ToolLimits } from './tools/limits.ts'
 export type { McpEndpoint, McpProcess, McpServer } from './tools/mcp-server.ts'

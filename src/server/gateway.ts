@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { type Clock, systemClock } from '../async/clock.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
+import type { StreamOutput } from '../protocol/stream-output.ts'
 import { resolveProcessor } from '../turns/processor-settings.ts'
 import { type ConfiguredProvider, Providers } from '../turns/providers.ts'
 import { isToolSource } from '../turns/tool-sources.ts'
@@ -35,6 +36,7 @@ import { addStreamTokenRoute, StreamTokens } from './routes/stream-tokens.ts'
 import { addOutputRoutes, addStreamRoutes } from './routes/streams.ts'
 import { addSubmitRoutes } from './routes/submit.ts'
 import { addThreadRoutes } from './routes/threads.ts'
+import { type RunRequest, runTurn } from './run.ts'
 import { OpenStreams } from './streams/open-streams.ts'
 import { AllowedOrigins, checkHost, checkOrigin } from './web/origins.ts'
 
@@ -100,6 +102,11 @@ export interface Gateway {
   readonly maxBodyBytes: number
   /** Counts a request refused before it reached the app. */
   refused(code: ErrorCode): void
+  /**
+   * Starts a turn on the first read and yields its snapshots to its end. The limits per key do not apply. Leaving the
+   * loop does not stop the turn; `signal` cancels it.
+   */
+  run(request: RunRequest): AsyncIterable<StreamOutput>
   /** Ends turns left behind by earlier processes. Await before opening the port. */
   start(): Promise<void>
   /** Refuses new turns, waits for running ones, then ends every stream. */
@@ -115,7 +122,7 @@ const UNSTORED_MS = 10 * 60 * 1000
 export function createGateway(options: GatewayOptions): Gateway {
   const { log, keys, tools = [], shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
   const { instance = `${hostname()}:${process.pid}`, providers: given } = options
-  const { clock = systemClock, heartbeatMs = HEARTBEAT_MS, onTurn, onUnknownEvent } = options
+  const { clock = systemClock, heartbeatMs = HEARTBEAT_MS } = options
   const providers = given instanceof Providers ? given : new Providers(given)
   const limits = new KeyLimits(options.limits, clock)
   const closing = new AbortController()
@@ -126,15 +133,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     providers: providers.all,
     isOpen: () => closed === undefined,
   })
-  const toolSources = tools.filter(isToolSource)
   const metrics = new GatewayMetrics({
-    log,
+    ...options,
     clock,
     models: providers.allModels,
-    toolSources,
+    toolSources: tools.filter(isToolSource),
     providers: providers.all,
-    onTurn,
-    onUnknownEvent,
   })
 
   const onError = guardErrorHandler((error, about: ErrorSubject) => {
@@ -185,6 +189,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     turns,
     maxBodyBytes: Math.max(...Object.values(bodyLimits(options))),
     refused: (code) => metrics.refused(code),
+    run: (request) => runTurn(request, { turns, spaces: access.spaces, closing: closing.signal }),
     start: () => turns.start(),
     close: () => {
       closed ??= shutDown()

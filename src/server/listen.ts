@@ -13,6 +13,7 @@ import { getRequestListener, RequestError } from '@hono/node-server'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { Fifo } from '../async/fifo.ts'
 import { nextSlice, shortenSlices } from '../async/time-slice.ts'
+import type { TurnLog } from '../log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import { HEADERS } from '../protocol/names.ts'
 import { trackAdapter } from './client-close.ts'
@@ -40,6 +41,8 @@ export interface ListenOptions extends Partial<PortLimits> {
   /** 4010 by default; 0 picks a free port. */
   readonly port?: number
   readonly clock?: Clock
+  /** A log that is closed last, by `close` or when the port cannot be opened. */
+  readonly log?: Pick<TurnLog, 'close'>
   /** Called at most once a minute while connections are refused at the limit. */
   readonly onConnectionsRefused?: (report: RefusedConnections) => void
 }
@@ -53,7 +56,7 @@ export interface RefusedConnections {
 export interface Listening {
   readonly url: string
   /**
-   * Closes the gateway, then the port. New turns are refused at once; readers can connect while turns run. Idempotent.
+   * Closes the gateway, then the port, then the log of the options. New turns are refused at once; readers can connect while turns run. Idempotent.
    */
   close(): Promise<void>
 }
@@ -116,6 +119,7 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
     await open(server, host, port)
   } catch (error) {
     await gateway.close()
+    await options.log?.close()
     throw error
   }
   let closed: Promise<void> | undefined
@@ -125,6 +129,7 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
       await gateway.close()
     } finally {
       await end(server, connections, clock)
+      await options.log?.close()
     }
   }
 

@@ -44,19 +44,43 @@ describe('a port', () => {
     await expect(opening).rejects.toThrow(advice)
   })
 
+  test('closes the log that it was given, after the gateway', async () => {
+    const closed: string[] = []
+    const server = await listen(newGateway(), {
+      port: 0,
+      log: {
+        close: async () => {
+          closed.push(
+            (await fetch(`${server.url}/healthz`).catch(() => undefined)) ? 'open' : 'closed',
+          )
+        },
+      },
+    })
+    await server.close()
+    await server.close()
+    expect(closed).toEqual(['closed'])
+  })
+
   test('in use is OPTION_INVALID, and its gateway is closed', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     onTestFinished(() => void other.close())
     const { port } = other.address() as AddressInfo
     const gateway = newGateway()
-    const opening = listen(gateway, { port })
+    let isLogClosed = false
+    const log = {
+      close: async () => {
+        isLogClosed = true
+      },
+    }
+    const opening = listen(gateway, { port, log })
     await expect(opening).rejects.toMatchObject({ code: 'OPTION_INVALID' })
     await expect(opening).rejects.toThrow(
       `cannot open port ${port} on 127.0.0.1: it is already in use. Stop`,
     )
     const input = [{ type: 'message', origin: 'user', content: 'Hi' }] as const
     await expect(gateway.turns.submit({ input })).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN' })
+    expect(isLogClosed).toBe(true)
   })
 })
 

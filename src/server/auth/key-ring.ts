@@ -15,6 +15,11 @@ export interface KeyEntry extends KeyName {
   readonly sha256: string
 }
 
+/** A key in plain text. The ring stores only its hash. */
+export interface PlainKey extends KeyName {
+  readonly key: string
+}
+
 /** Like a tenant name, with room for versions and dates. */
 export function isKeyName(name: string): boolean {
   return /^[a-z0-9][a-z0-9._-]{0,63}$/i.test(name)
@@ -45,8 +50,8 @@ export class KeyRing {
   #fingerprints: ReadonlyMap<string, string> = new Map()
   readonly #listeners = new Set<() => void>()
 
-  /** OPTION_INVALID for an invalid tenant, name or hash. */
-  constructor(entries: Iterable<KeyEntry>) {
+  /** OPTION_INVALID for an invalid tenant, name, key or hash. */
+  constructor(entries: Iterable<KeyEntry | PlainKey>) {
     this.replace(entries)
   }
 
@@ -55,7 +60,7 @@ export class KeyRing {
   }
 
   /** Keeps the current keys if any entry is invalid. */
-  replace(entries: Iterable<KeyEntry>): void {
+  replace(entries: Iterable<KeyEntry | PlainKey>): void {
     const keys = Array.from(entries, toStoredKey)
     this.#fingerprints = new Map(
       keys.map(({ owner, digest }) => [idOf(owner), digest.toString('hex')]),
@@ -87,9 +92,16 @@ export class KeyRing {
   }
 }
 
-function toStoredKey({ tenant, name, sha256 }: KeyEntry): StoredKey {
+function toStoredKey(entry: KeyEntry | PlainKey): StoredKey {
+  const { tenant, name } = entry
+  const isPlain = 'key' in entry
+  const sha256 = isPlain ? sha256Of(entry.key) : entry.sha256
   if (!isTenant(tenant) || !isKeyName(name) || !isSha256(sha256)) {
     throw new TurnstreamError('OPTION_INVALID', 'a key needs a tenant, a name and a SHA-256')
+  }
+  if (isPlain && !isKey(entry.key)) {
+    const detail = `the key ${name} of ${tenant} must have 1 to 512 printable ASCII characters`
+    throw new TurnstreamError('OPTION_INVALID', detail)
   }
   return { owner: { tenant, name }, digest: Buffer.from(sha256, 'hex') }
 }

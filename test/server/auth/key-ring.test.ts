@@ -31,6 +31,17 @@ describe('a key ring', () => {
     expect(sha256Of('abc')).toBe(sha256)
   })
 
+  test('takes keys in plain text', () => {
+    const ring = new KeyRing([{ ...owner, key: 'abc' }])
+    expect(ring.find('abc')).toEqual(owner)
+    expect(ring.fingerprintOf(owner)).toBe(sha256Of('abc'))
+    ring.replace([{ ...owner, key: 'def' }, entry(OTHER, 'umbrella', 'ci')])
+    expect([ring.find('abc'), ring.find('def')]).toEqual([undefined, owner])
+    for (const key of ['', 'two words', 'x'.repeat(513)]) {
+      expect(() => new KeyRing([{ ...owner, key }])).toThrow('1 to 512 printable ASCII characters')
+    }
+  })
+
   test.each([
     ['nothing', ''],
     ['another', `${ACME}x`],
