@@ -87,7 +87,7 @@ function invalid(detail: string): TurnstreamError {
 }
 
 /** Returns the key of a snapshot: its item id, or the type of a turn event. */
-export function keyOf(output: StreamOutput): string {
+function keyOf(output: StreamOutput): string {
   const key = isRecord(output) ? outputKey(output) : undefined
   if (typeof key !== 'string') throw invalid('the output names neither an item nor a type')
   return key
