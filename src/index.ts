@@ -11,17 +11,16 @@ export type {
 export type { ConfiguredTraits, Effort, ModelTraits } from './adapters/model-traits.ts'
 export { translateOpenaiChat } from './adapters/openai-chat/translate.ts'
 export { translateOpenaiResponses } from './adapters/openai-responses/translate.ts'
+export type { Provider, RunContext } from './adapters/provider.ts'
 export type {
   FittedSettings,
   JsonSchemaFormat,
   ModelSettings,
-  Provider,
   ProviderRequest,
-  RunContext,
   SettingName,
   ThinkingParameters,
   ToolDefinition,
-} from './adapters/provider.ts'
+} from './adapters/provider-request.ts'
 export { type ReadEventsOptions, readEvents, type VendorName } from './adapters/read-events.ts'
 export type { ModelClient } from './adapters/response-events.ts'
 export { translateResponseNotifications } from './adapters/response-notifications/translate.ts'

@@ -2,7 +2,7 @@
 
 import type { Fields } from './fields.ts'
 import { type Effort, ModelTable, type ModelTraits, type TraitRows } from './model-traits.ts'
-import type { ModelSettings } from './provider.ts'
+import type { ModelSettings } from './provider-request.ts'
 import { MAX_CALL_ID_CHARS } from './sent-call-ids.ts'
 import { Instead, isOff, knownEffort, THINKING_IS_OFF } from './settings.ts'
 

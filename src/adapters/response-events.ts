@@ -3,7 +3,8 @@ import { ResponseStream, ResponseStreamError } from '../async/response-stream.ts
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { ResponseEvent } from '../protocol/response.ts'
 import type { ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
-import { MAX_BUFFERED_EVENTS, type Provider, type ProviderRequest } from './provider.ts'
+import { MAX_BUFFERED_EVENTS, type Provider } from './provider.ts'
+import type { ProviderRequest } from './provider-request.ts'
 
 /** A provider that can also be called without a turn. */
 export interface ModelClient extends Provider {

@@ -7,7 +7,7 @@ import type {
   SettingName,
   ThinkingParameters,
   ToolDefinition,
-} from './provider.ts'
+} from './provider-request.ts'
 import { invalidOption } from './vendor-request.ts'
 
 interface SettingValues extends Required<Omit<ModelSettings, 'model' | 'tools' | 'toolChoice'>> {

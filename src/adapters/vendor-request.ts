@@ -8,7 +8,7 @@ import { parseUrl } from '../protocol/url.ts'
 import { asString, type Fields } from './fields.ts'
 import { vendorFields } from './metadata.ts'
 import type { ModelTable } from './model-traits.ts'
-import type { ProviderRequest } from './provider.ts'
+import type { ProviderRequest } from './provider-request.ts'
 import type { SentCallIds } from './sent-call-ids.ts'
 import type { VendorOptions } from './vendor.ts'
 

@@ -1,5 +1,5 @@
 import type { ConfiguredTraits, ModelTable, ModelTraits, TraitRows } from './model-traits.ts'
-import type { ProviderRequest } from './provider.ts'
+import type { ProviderRequest } from './provider-request.ts'
 import type { VendorSettings } from './settings.ts'
 import type { Translation, TranslationContext } from './translation.ts'
 import type { Ownership, VendorRequest } from './vendor-request.ts'

@@ -1,4 +1,5 @@
-import type { ProviderRequest, RunContext } from '../adapters/provider.ts'
+import type { RunContext } from '../adapters/provider.ts'
+import type { ProviderRequest } from '../adapters/provider-request.ts'
 import type { Recording } from '../adapters/scripted/wire.ts'
 import { EXECUTED_BY_PROVIDER, isInputItem } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'

@@ -1,4 +1,4 @@
-import type { SettingName } from '../adapters/provider.ts'
+import type { SettingName } from '../adapters/provider-request.ts'
 import { MAX_CALL_ID_CHARS } from '../adapters/sent-call-ids.ts'
 import { applyFit } from '../adapters/settings.ts'
 import { isRecord } from '../protocol/json.ts'

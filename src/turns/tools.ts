@@ -1,4 +1,4 @@
-import type { ProviderRequest, ToolDefinition } from '../adapters/provider.ts'
+import type { ProviderRequest, ToolDefinition } from '../adapters/provider-request.ts'
 import type { CallSlots } from '../async/call-slots.ts'
 import type { Clock } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'

@@ -1,4 +1,4 @@
-import type { ProviderRequest } from '../adapters/provider.ts'
+import type { ProviderRequest } from '../adapters/provider-request.ts'
 import { MAX_ARGUMENT_CHARS } from '../adapters/translation.ts'
 import { monotonicNow } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'

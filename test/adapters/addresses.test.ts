@@ -1,7 +1,7 @@
 /** Where vendors are called: where their options say, whatever a request says and wherever a vendor points. */
 
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProviderRequest } from '../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import { checkBaseUrl, isBaseUrl } from '../../src/adapters/vendor-request.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'

@@ -5,7 +5,7 @@ import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-mess
 import { buildGeminiRequest } from '../../src/adapters/gemini/adapter.ts'
 import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/adapter.ts'
 import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/adapter.ts'
-import type { ProviderRequest } from '../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import type { Attachment, OutputItem } from '../../src/protocol/output-item.ts'
 
 const URL_OF = (data: string) => `data:image/png;base64,${data}`

@@ -1,7 +1,8 @@
 /** Signatures and encrypted reasoning go back to the provider that issued them, over real HTTP. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
-import type { Provider, ProviderRequest } from '../../src/adapters/provider.ts'
+import type { Provider } from '../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,

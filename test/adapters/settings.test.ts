@@ -10,7 +10,7 @@ import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/adapter.t
 import { openaiChatSettings } from '../../src/adapters/openai-chat/settings.ts'
 import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/adapter.ts'
 import { openaiResponsesSettings } from '../../src/adapters/openai-responses/settings.ts'
-import type { ProviderRequest, SettingName } from '../../src/adapters/provider.ts'
+import type { ProviderRequest, SettingName } from '../../src/adapters/provider-request.ts'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import {
   applyFit,

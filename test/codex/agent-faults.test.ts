@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProviderRequest } from '../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import type { CodexAgent } from '../../src/codex/agent.ts'
 import type { Incoming } from '../../src/codex/connection.ts'
 import {

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProviderRequest } from '../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import { sleep } from '../../src/async/clock.ts'
 import { findCodex } from '../../src/codex/binary.ts'
 import {

@@ -1,4 +1,5 @@
-import type { Provider, ProviderRequest, RunContext } from '../../src/adapters/provider.ts'
+import type { Provider, RunContext } from '../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import { ResponseStream } from '../../src/async/response-stream.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { payloads } from '../../src/testing/payloads.ts'

@@ -1,6 +1,7 @@
 /** A TurnRunner with a provider that does what the test says, and short ways to see what came of it. */
 
-import type { Provider, ProviderRequest, RunContext } from '../../src/adapters/provider.ts'
+import type { Provider, RunContext } from '../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import { ResponseStream } from '../../src/async/response-stream.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { START } from '../../src/log/offsets.ts'

@@ -3,7 +3,7 @@ import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-mess
 import { buildGeminiRequest } from '../../src/adapters/gemini/adapter.ts'
 import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/adapter.ts'
 import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/adapter.ts'
-import type { ProviderRequest } from '../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import { ChatCompletionsEncoder } from '../../src/dialects/chat-completions/encode.ts'
 import { answer, call, end } from './payloads.ts'
 import { eventsOf, newRig } from './rig.ts'

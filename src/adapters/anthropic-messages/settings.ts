@@ -1,6 +1,6 @@
 import type { Fields } from '../fields.ts'
 import { type Effort, effortOfBudget, ModelTable, type ModelTraits } from '../model-traits.ts'
-import type { ModelSettings, ThinkingParameters } from '../provider.ts'
+import type { ModelSettings, ThinkingParameters } from '../provider-request.ts'
 import { Instead, knownEffort, thinkingAsEffort, type VendorSettings, WITHIN } from '../settings.ts'
 import { BY_BUDGET, CLAUDE_MODELS } from './models.ts'
 

@@ -3,7 +3,7 @@ import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
 import { THOUGHT_SIGNATURE_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
-import type { ProviderRequest } from '../provider.ts'
+import type { ProviderRequest } from '../provider-request.ts'
 import { writeSettings } from '../settings.ts'
 import type { Vendor, VendorOptions } from '../vendor.ts'
 import {

@@ -8,7 +8,7 @@ import {
 import { vendorFields } from '../metadata.ts'
 import { traitsAfterEffort } from '../model-traits.ts'
 import { OPENAI_MODELS } from '../openai-settings.ts'
-import type { ProviderRequest } from '../provider.ts'
+import type { ProviderRequest } from '../provider-request.ts'
 import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
 import type { Vendor, VendorOptions } from '../vendor.ts'

@@ -1,12 +1,7 @@
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import {
-  type Provider,
-  type ProviderRequest,
-  ProviderStream,
-  type RunContext,
-  SCRIPTED_ID,
-} from '../provider.ts'
+import { type Provider, ProviderStream, type RunContext, SCRIPTED_ID } from '../provider.ts'
+import type { ProviderRequest } from '../provider-request.ts'
 import { type ModelClient, toModelClient } from '../response-events.ts'
 import { replayRecording } from './translate.ts'
 import type { Recordings } from './wire.ts'

@@ -1,4 +1,5 @@
-import { type ProviderRequest, SCRIPTED_ID, type ToolDefinition } from '../../adapters/provider.ts'
+import { SCRIPTED_ID } from '../../adapters/provider.ts'
+import type { ProviderRequest, ToolDefinition } from '../../adapters/provider-request.ts'
 import type { Recording } from '../../adapters/scripted/wire.ts'
 import { isRecord, parseJsonObject } from '../../protocol/json.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildAnthropicMessagesRequest } from '../../../src/adapters/anthropic-messages/adapter.ts'
-import type { ProviderRequest } from '../../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../../src/adapters/provider-request.ts'
 
 const base: ProviderRequest = {
   model: 'claude-sonnet-4-0',

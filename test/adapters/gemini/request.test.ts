@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildGeminiRequest } from '../../../src/adapters/gemini/adapter.ts'
-import type { ProviderRequest } from '../../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../../src/adapters/provider-request.ts'
 import { createGeminiProvider } from '../../../src/adapters/vendors.ts'
 import type { OutputItem } from '../../../src/protocol/output-item.ts'
 import { fixtureEvents, responsesOf } from '../outcome.ts'

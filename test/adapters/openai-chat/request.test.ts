@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildOpenaiChatRequest } from '../../../src/adapters/openai-chat/adapter.ts'
-import type { ProviderRequest } from '../../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../../src/adapters/provider-request.ts'
 import type { OutputItem } from '../../../src/protocol/output-item.ts'
 import { fixtureEvents, responsesOf } from '../outcome.ts'
 import { translate } from './chunks.ts'

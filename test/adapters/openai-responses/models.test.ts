@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { openaiChatSettings } from '../../../src/adapters/openai-chat/settings.ts'
 import { openaiResponsesSettings } from '../../../src/adapters/openai-responses/settings.ts'
-import type { ModelSettings } from '../../../src/adapters/provider.ts'
+import type { ModelSettings } from '../../../src/adapters/provider-request.ts'
 import { fitSettings } from '../../../src/adapters/settings.ts'
 
 describe.each([

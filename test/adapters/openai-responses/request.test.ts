@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildOpenaiResponsesRequest } from '../../../src/adapters/openai-responses/adapter.ts'
-import type { ProviderRequest } from '../../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../../src/adapters/provider-request.ts'
 import { createOpenaiResponsesProvider } from '../../../src/adapters/vendors.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { startVendor } from '../vendor-server.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ToolDefinition } from '../../../src/adapters/provider.ts'
+import type { ToolDefinition } from '../../../src/adapters/provider-request.ts'
 import { chooseCall, POSTCARD_TOOL, TOOL_MODELS } from '../../../src/cli/demo/tool-models.ts'
 import type { OutputItem } from '../../../src/protocol/output-item.ts'
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Provider, ProviderRequest } from '../../../src/adapters/provider.ts'
+import type { Provider } from '../../../src/adapters/provider.ts'
+import type { ProviderRequest } from '../../../src/adapters/provider-request.ts'
 import { ResponseStream } from '../../../src/async/response-stream.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
