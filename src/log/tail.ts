@@ -73,12 +73,13 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Rec | Resync, void> {
     const cursor = parseOffset(this.#after)
     const signal = this.#signal
-    // What wrote the log may have used this iteration of the event loop, and the first record may be large, too.
-    if (isSliceOver()) await nextSlice()
     const source = await this.#open()
     // Keep one listener on the signal while the reader is here, instead of one per wait.
     const stopListening = onAbort(signal, () => {})
     try {
+      // What wrote the log may have used this iteration of the event loop, and the first record may be large, too. The
+      // log is open by then: a turn that is deleted meanwhile was there.
+      if (isSliceOver()) await nextSlice()
       let at = source.resume(cursor)
       if (typeof at !== 'number') {
         this.#cursor = START
