@@ -16,11 +16,11 @@ export const client = await import(clientFile)
 
 // Parts that it does not export.
 
-/** @type {typeof import('../src/adapters/event-stamp.ts')} */
-export const { EventStamp } = await import(new URL('adapters/event-stamp.js', dist).href)
+/** @type {typeof import('../src/formats/event-stamp.ts')} */
+export const { EventStamp } = await import(new URL('formats/event-stamp.js', dist).href)
 
-/** @type {typeof import('../src/adapters/vendor-input.ts')} */
-export const { VendorReader } = await import(new URL('adapters/vendor-input.js', dist).href)
+/** @type {typeof import('../src/formats/vendor-input.ts')} */
+export const { VendorReader } = await import(new URL('formats/vendor-input.js', dist).href)
 
 /** @type {typeof import('../src/protocol/ids.ts')} */
 export const { eventIdsOf } = await import(new URL('protocol/ids.js', dist).href)

@@ -1,49 +1,3 @@
-export { translateAnthropicMessages } from './adapters/anthropic-messages/translate.ts'
-export { translateCodex } from './adapters/codex/translate.ts'
-export { type StampOptions, stamp } from './adapters/event-stamp.ts'
-export { translateGemini } from './adapters/gemini/translate.ts'
-export type {
-  CallObserver,
-  HttpProviderOptions,
-  ObservedCall,
-  TimeLimits,
-} from './adapters/http-provider.ts'
-export type { ConfiguredTraits, Effort, ModelTraits } from './adapters/model-traits.ts'
-export { translateOpenaiChat } from './adapters/openai-chat/translate.ts'
-export { translateOpenaiResponses } from './adapters/openai-responses/translate.ts'
-export type { Provider, RunContext } from './adapters/provider.ts'
-export type {
-  FittedSettings,
-  JsonSchemaFormat,
-  ModelSettings,
-  ProviderRequest,
-  SettingName,
-  ThinkingParameters,
-  ToolDefinition,
-} from './adapters/provider-request.ts'
-export { type ReadEventsOptions, readEvents, type VendorName } from './adapters/read-events.ts'
-export type { ModelClient } from './adapters/response-events.ts'
-export { translateResponseNotifications } from './adapters/response-notifications/translate.ts'
-export {
-  createScriptedProvider,
-  type ScriptedProviderOptions,
-} from './adapters/scripted/adapter.ts'
-export { decodeRecording, type Recording, type Recordings } from './adapters/scripted/wire.ts'
-export {
-  ToolCallAggregator,
-  type ToolCallAggregatorOptions,
-  type ToolCallChange,
-  type ToolCallState,
-} from './adapters/tool-call-aggregator.ts'
-export type { FinishReason, Translation, TranslationContext } from './adapters/translation.ts'
-export type { VendorOptions } from './adapters/vendor.ts'
-export type { OpenaiChatOptions } from './adapters/vendors.ts'
-export {
-  createAnthropicMessagesProvider,
-  createGeminiProvider,
-  createOpenaiChatProvider,
-  createOpenaiResponsesProvider,
-} from './adapters/vendors.ts'
 export { type Clock, sleep } from './async/clock.ts'
 export type { ResponseStreamConfig } from './async/response-stream.ts'
 export { ResponseStream, ResponseStreamError } from './async/response-stream.ts'
@@ -65,11 +19,7 @@ export {
 export { type CassetteLimits, readCassette } from './cassettes/decode.ts'
 export { cassetteEvents } from './cassettes/layers.ts'
 export { cassetteRecording } from './cassettes/recording.ts'
-export {
-  type ChatCompletionOptions,
-  toChatCompletion,
-} from './dialects/chat-completions/completion.ts'
-export { ChatCompletionsEncoder, chatCompletionsSse } from './dialects/chat-completions/encode.ts'
+export { translateOpenaiChat } from './formats/chat-completions/read.ts'
 export type {
   ChatChunk,
   ChatChunkChoice,
@@ -86,10 +36,42 @@ export type {
   ChatToolCall,
   ChatToolCallDelta,
   ChatUsage,
-} from './dialects/chat-completions/wire.ts'
-export type { ChatCompletionsOptions } from './dialects/chat-completions/write.ts'
-export { v2Sse } from './dialects/v2/encode.ts'
-export { xapiSse } from './dialects/xapi/encode.ts'
+} from './formats/chat-completions/wire.ts'
+export { ChatCompletionsEncoder, chatCompletionsSse } from './formats/chat-completions/write.ts'
+export type { ChatCompletionsOptions } from './formats/chat-completions/write-chunks.ts'
+export {
+  type ChatCompletionOptions,
+  toChatCompletion,
+} from './formats/chat-completions/write-completion.ts'
+export { translateCodex } from './formats/codex/read.ts'
+export { type StampOptions, stamp } from './formats/event-stamp.ts'
+export { translateGemini } from './formats/gemini/read.ts'
+export { translateAnthropicMessages } from './formats/messages/read.ts'
+export type { ConfiguredTraits, Effort, ModelTraits } from './formats/model-traits.ts'
+export type {
+  FittedSettings,
+  JsonSchemaFormat,
+  ModelSettings,
+  ProviderRequest,
+  SettingName,
+  ThinkingParameters,
+  ToolDefinition,
+} from './formats/provider-request.ts'
+export { type ReadEventsOptions, readEvents, type VendorName } from './formats/read-events.ts'
+export { translateResponseNotifications } from './formats/response-notifications/read.ts'
+export { translateOpenaiResponses } from './formats/responses/read.ts'
+export type { RunContext } from './formats/run-context.ts'
+export {
+  ToolCallAggregator,
+  type ToolCallAggregatorOptions,
+  type ToolCallChange,
+  type ToolCallState,
+} from './formats/tool-call-aggregator.ts'
+export type { FinishReason, Translation, TranslationContext } from './formats/translation.ts'
+export { decodeRecording, type Recording, type Recordings } from './formats/v2/recording.ts'
+export { v2Sse } from './formats/v2/write.ts'
+export type { VendorOptions } from './formats/vendor.ts'
+export { xapiSse } from './formats/xapi/write.ts'
 export {
   type BufferInfo,
   type BufferOptions,
@@ -159,6 +141,25 @@ export {
   type TurnEvent,
   type TurnStarted,
 } from './protocol/stream-output.ts'
+export type {
+  CallObserver,
+  HttpProviderOptions,
+  ObservedCall,
+  TimeLimits,
+} from './providers/http-provider.ts'
+export type { Provider } from './providers/provider.ts'
+export type { ModelClient } from './providers/response-events.ts'
+export {
+  createScriptedProvider,
+  type ScriptedProviderOptions,
+} from './providers/scripted/provider.ts'
+export type { OpenaiChatOptions } from './providers/vendors.ts'
+export {
+  createAnthropicMessagesProvider,
+  createGeminiProvider,
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from './providers/vendors.ts'
 export {
   initialReducerState,
   type ReducerState,

@@ -1,4 +1,3 @@
-export type { ProcessHealth } from './adapters/provider.ts'
 export type { StopSignal } from './async/on-abort.ts'
 export type { AgentApprovals, AgentSandbox, CodexAgent } from './codex/agent.ts'
 export type { ModelProvider } from './codex/config.ts'
@@ -44,6 +43,7 @@ export type {
 } from './log/turn-log.ts'
 export type { Attachment } from './protocol/output-item.ts'
 export type { Approval } from './protocol/stream-output.ts'
+export type { ProcessHealth } from './providers/provider.ts'
 export {
   type KeyEntry,
   type KeyName,

@@ -1,5 +1,5 @@
-import type { Recording } from '../src/adapters/scripted/wire.ts'
 import { DEMO_MODELS, type DemoModel, demoRecording } from '../src/cli/demo/recordings.ts'
+import type { Recording } from '../src/formats/v2/recording.ts'
 import type { StreamEvent } from '../src/protocol/stream-event.ts'
 
 /** The demo recordings as lists of events. */

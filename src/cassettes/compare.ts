@@ -1,4 +1,4 @@
-import { VendorInput } from '../adapters/vendor-input.ts'
+import { VendorInput } from '../formats/vendor-input.ts'
 import { isRecord } from '../protocol/json.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import { type Cassette, type CassetteCall, type TimedEvent, toBinary } from './cassette.ts'

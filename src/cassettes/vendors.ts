@@ -1,4 +1,4 @@
-import { TRANSLATIONS, type VendorName } from '../adapters/read-events.ts'
+import { TRANSLATIONS, type VendorName } from '../formats/read-events.ts'
 import type { CassetteRequest } from '../protocol/cassette.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord } from '../protocol/json.ts'

@@ -1,16 +1,16 @@
-import { EventStamp } from '../adapters/event-stamp.ts'
-import { TRANSLATIONS, type VendorName } from '../adapters/read-events.ts'
-import type { TranslationContext } from '../adapters/translation.ts'
-import { type InputFault, VendorInput, VendorReader } from '../adapters/vendor-input.ts'
 import {
   ChatCompletionsEncoder,
   chatCompletionsJsonLines,
   chatCompletionsSse,
-} from '../dialects/chat-completions/encode.ts'
-import { MessagesEncoder } from '../dialects/messages/encode.ts'
-import { ResponsesEncoder } from '../dialects/responses/encode.ts'
-import { v2Sse } from '../dialects/v2/encode.ts'
-import { xapiSse } from '../dialects/xapi/encode.ts'
+} from '../formats/chat-completions/write.ts'
+import { EventStamp } from '../formats/event-stamp.ts'
+import { MessagesEncoder } from '../formats/messages/write.ts'
+import { TRANSLATIONS, type VendorName } from '../formats/read-events.ts'
+import { ResponsesEncoder } from '../formats/responses/write.ts'
+import type { TranslationContext } from '../formats/translation.ts'
+import { v2Sse } from '../formats/v2/write.ts'
+import { type InputFault, VendorInput, VendorReader } from '../formats/vendor-input.ts'
+import { xapiSse } from '../formats/xapi/write.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import { generateEventId } from '../protocol/ids.ts'
 import { StartedItems } from '../protocol/started-items.ts'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { asFields } from '../adapters/fields.ts'
 import { type Clock, pause } from '../async/clock.ts'
+import { asFields } from '../formats/fields.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { PROVIDER } from './config.ts'
 import { Connection, type Incoming, isForwarded, type Params } from './connection.ts'

@@ -1,4 +1,4 @@
-import { LONG_CALL_IDS_REFUSED } from '../adapters/openai-settings.ts'
+import { LONG_CALL_IDS_REFUSED } from '../formats/openai-settings.ts'
 import {
   BY_ITSELF,
   budgetAsEffort,
@@ -7,7 +7,7 @@ import {
   THINKING_IS_OFF,
   thinkingAsEffort,
   type VendorSettings,
-} from '../adapters/settings.ts'
+} from '../formats/settings.ts'
 
 /** As in the catalog of its models. */
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const

@@ -1,7 +1,7 @@
-import type { ProcessHealth } from '../adapters/provider.ts'
 import { monotonicNow, sleep } from '../async/clock.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
+import type { ProcessHealth } from '../providers/provider.ts'
 import { AppServer, type AppServerOptions } from './app-server.ts'
 
 /** Processes at once while each serves one turn. */

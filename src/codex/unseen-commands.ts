@@ -1,4 +1,4 @@
-import { asString } from '../adapters/fields.ts'
+import { asString } from '../formats/fields.ts'
 import { isRecord, parseJsonObject } from '../protocol/json.ts'
 import type { Incoming, Params } from './connection.ts'
 

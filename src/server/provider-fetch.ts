@@ -1,8 +1,8 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
-import type { ChunkedResponse, TakeChunk } from '../adapters/body.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
+import type { ChunkedResponse, TakeChunk } from '../providers/body.ts'
 
 export interface ProviderFetchOptions {
   /** Connect timeout, including TLS. 10 s by default. */

@@ -1,5 +1,5 @@
-import { EFFORTS, type Effort } from '../adapters/model-traits.ts'
-import type { SettingName, ThinkingParameters } from '../adapters/provider-request.ts'
+import { EFFORTS, type Effort } from '../formats/model-traits.ts'
+import type { SettingName, ThinkingParameters } from '../formats/provider-request.ts'
 import { isRecord, parseJsonObject } from '../protocol/json.ts'
 import type { SettingSources } from '../turns/fitted-submission.ts'
 import type { SubmissionSettings } from '../turns/turn-request.ts'

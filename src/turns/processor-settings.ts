@@ -1,4 +1,4 @@
-import type { RunContext } from '../adapters/provider.ts'
+import type { RunContext } from '../formats/run-context.ts'
 import type { WriterOptions } from '../log/turn-log.ts'
 import { DEFAULT_PROCESSOR } from '../processor/options.ts'
 import type { LiveProcessorOptions } from '../processor/stream-processor.ts'

@@ -1,6 +1,6 @@
-import { CODEX_ID, PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../adapters/provider.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { nearestNames } from '../protocol/nearest.ts'
+import { CODEX_ID, PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../providers/provider.ts'
 
 export interface ConfiguredProvider {
   readonly provider: Provider

@@ -1,7 +1,7 @@
-import type { ProviderRequest, ToolDefinition } from '../adapters/provider-request.ts'
 import type { CallSlots } from '../async/call-slots.ts'
 import type { Clock } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'
+import type { ProviderRequest, ToolDefinition } from '../formats/provider-request.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { EXECUTED_BY_PROVIDER, isExecutedByProvider } from '../protocol/item-marks.ts'
 import { parseJsonObject } from '../protocol/json.ts'

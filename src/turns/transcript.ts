@@ -1,4 +1,4 @@
-import { tooLarge } from '../adapters/translation.ts'
+import { tooLarge } from '../formats/translation.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isPlainDelta } from '../protocol/event-codec.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'

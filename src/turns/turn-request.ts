@@ -1,4 +1,4 @@
-import type { ProviderRequest } from '../adapters/provider-request.ts'
+import type { ProviderRequest } from '../formats/provider-request.ts'
 import { inputItemId } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import type { AnsweredCall, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ExpiryQueue } from '../../src/async/expiry-queue.ts'
-import { seededRandom } from '../adapters/random.ts'
+import { seededRandom } from '../formats/random.ts'
 
 test('items come in the order of their expiry, and none before it', () => {
   const random = seededRandom(7)

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import type { VendorName } from '../../src/adapters/read-events.ts'
 import {
   type Cassette,
   type CassetteCall,
@@ -7,6 +6,7 @@ import {
   type TimedEvent,
 } from '../../src/cassettes/cassette.ts'
 import { CassetteDecoder, type CassetteLimits } from '../../src/cassettes/decode.ts'
+import type { VendorName } from '../../src/formats/read-events.ts'
 import { CASSETTE_FORMAT } from '../../src/protocol/names.ts'
 import { toolsTurn } from '../demo-recordings.ts'
 

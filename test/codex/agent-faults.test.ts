@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import type { CodexAgent } from '../../src/codex/agent.ts'
 import type { Incoming } from '../../src/codex/connection.ts'
 import {
@@ -13,6 +12,7 @@ import {
   createCodexProvider,
 } from '../../src/codex/provider.ts'
 import { UnseenCommands } from '../../src/codex/unseen-commands.ts'
+import type { ProviderRequest } from '../../src/formats/provider-request.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { eventually } from '../eventually.ts'
 

@@ -12,7 +12,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import { sleep } from '../../src/async/clock.ts'
 import { findCodex } from '../../src/codex/binary.ts'
 import {
@@ -20,6 +19,7 @@ import {
   type CodexProviderOptions,
   createCodexProvider,
 } from '../../src/codex/provider.ts'
+import type { ProviderRequest } from '../../src/formats/provider-request.ts'
 import type { Attachment, OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'

@@ -1,6 +1,6 @@
 /** A Responses API on this machine that codex calls. The last message of the user names what it answers. */
 import type { ServerResponse } from 'node:http'
-import { startVendor, type VendorServer } from '../adapters/vendor-server.ts'
+import { startVendor, type VendorServer } from '../providers/vendor-server.ts'
 
 interface ResponsesRequest {
   readonly input: readonly {

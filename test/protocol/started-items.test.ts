@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { decodeRecording } from '../../src/adapters/scripted/wire.ts'
 import { encodeHeader } from '../../src/cassettes/cassette.ts'
 import { V2Source } from '../../src/cli/formats.ts'
+import { decodeRecording } from '../../src/formats/v2/recording.ts'
 import { StartedItems } from '../../src/protocol/started-items.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { decode } from '../cassettes/samples.ts'

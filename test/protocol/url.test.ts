@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isBaseUrl } from '../../src/adapters/vendor-request.ts'
+import { isBaseUrl } from '../../src/formats/vendor-request.ts'
 import { parseUrl } from '../../src/protocol/url.ts'
 import { hostNameOf, originOf } from '../../src/server/web/origins.ts'
 

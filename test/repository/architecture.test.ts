@@ -13,8 +13,17 @@ import {
 } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 
-const CORE = ['protocol', 'async', 'sse', 'adapters', 'processor', 'reducer', 'log'] as const
-const SERVER_SIDE = [...CORE, 'turns', 'dialects'] as const
+const CORE = [
+  'protocol',
+  'async',
+  'sse',
+  'formats',
+  'providers',
+  'processor',
+  'reducer',
+  'log',
+] as const
+const SERVER_SIDE = [...CORE, 'turns'] as const
 const ALL = [
   ...SERVER_SIDE,
   'codex',
@@ -32,15 +41,15 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   protocol: [],
   async: ['protocol'],
   sse: [],
-  adapters: ['protocol', 'async', 'sse'],
-  codex: ['protocol', 'async', 'sse', 'adapters'],
+  formats: ['protocol', 'async', 'sse'],
+  providers: ['protocol', 'async', 'formats'],
+  codex: ['protocol', 'async', 'sse', 'formats', 'providers'],
   processor: ['protocol', 'async'],
   reducer: ['protocol'],
   log: ['protocol', 'async'],
-  cassettes: ['protocol', 'sse', 'adapters', 'processor'],
+  cassettes: ['protocol', 'sse', 'formats', 'processor'],
   turns: CORE,
   tools: ['protocol', 'async', 'turns'],
-  dialects: ['protocol', 'sse', 'reducer'],
   server: SERVER_SIDE,
   client: ['protocol', 'async', 'sse'],
   react: ['client'],
@@ -55,8 +64,7 @@ const RUNTIME_NEUTRAL = [
   'sse',
   'processor',
   'reducer',
-  'adapters',
-  'dialects',
+  'formats',
   'client',
   'react',
   'cassettes',
@@ -67,10 +75,10 @@ const NODE_GLOBALS = ['process', 'Buffer', 'global', 'require', '__dirname', '__
 const TOKEN_PATH = [
   'async',
   'sse',
-  'adapters',
+  'formats',
+  'providers',
   'processor',
   'reducer',
-  'dialects',
   'client',
   'cassettes',
 ]

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type * as z from 'zod'
-import { PROVIDER_KINDS } from '../../src/adapters/provider.ts'
 import { CONFIG_FILE, PROVIDER_KEYS } from '../../src/cli/serve/configuration.ts'
 import { KNOWN_PROVIDERS, SCRIPTED_MODELS } from '../../src/cli/serve/providers.ts'
 import { parseServeOptions } from '../../src/cli/serve/serve.ts'
@@ -15,6 +14,7 @@ import {
   toVariable,
 } from '../../src/cli/serve/settings.ts'
 import { TOOL_KEYS } from '../../src/cli/serve/tool-settings.ts'
+import { PROVIDER_KINDS } from '../../src/providers/provider.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 

@@ -1,9 +1,9 @@
 /** docs/library.md says what the code does: names, defaults, codes. */
 import { describe, expect, test } from 'vitest'
-import { decodeLegacy, isLegacyName, legacyName } from '../../src/adapters/codex/wire-legacy.ts'
-import { MAX_ARGUMENT_CHARS } from '../../src/adapters/translation.ts'
 import * as client from '../../src/client.ts'
 import * as share from '../../src/client-share.ts'
+import { decodeLegacy, isLegacyName, legacyName } from '../../src/formats/codex/decode-legacy.ts'
+import { MAX_ARGUMENT_CHARS } from '../../src/formats/translation.ts'
 import * as main from '../../src/index.ts'
 import { resolveOptions } from '../../src/processor/options.ts'
 import * as react from '../../src/react.ts'
@@ -116,7 +116,7 @@ describe('legacy notifications', () => {
   const rows = tableRows(text).map(([content, names = '']) => ({ content, names: codesIn(names) }))
 
   test('are all listed', () => {
-    const accepted = literalsOf('src/adapters/codex/wire-legacy.ts').filter(isLegacyName)
+    const accepted = literalsOf('src/formats/codex/decode-legacy.ts').filter(isLegacyName)
     const listed = rows.flatMap(({ names }) => names)
     expect(listed.toSorted()).toEqual([...new Set(accepted)].toSorted())
   })

@@ -1,7 +1,7 @@
 /** What a gateway passes on between a client and a vendor: what was asked and answered, and no header of either. */
 import { expect, onTestFinished, test } from 'vitest'
-import { startVendor } from '../adapters/vendor-server.ts'
-import { VENDORS } from '../adapters/vendors.ts'
+import { VENDORS } from '../formats/vendors.ts'
+import { startVendor } from '../providers/vendor-server.ts'
 import { call, sealed, startServer } from '../server/support.ts'
 
 /** Headers with which a client may hope to reach further than it should. */

@@ -1,7 +1,7 @@
 /** A vendor that repeats whatever it is told: what it does is what the model of a request is called. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
-import { startVendor } from '../adapters/vendor-server.ts'
+import { startVendor } from '../providers/vendor-server.ts'
 
 export interface HostileVendor {
   readonly url: string

@@ -1,7 +1,8 @@
-import type { Provider, RunContext } from '../../src/adapters/provider.ts'
-import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import { ResponseStream } from '../../src/async/response-stream.ts'
+import type { ProviderRequest } from '../../src/formats/provider-request.ts'
+import type { RunContext } from '../../src/formats/run-context.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import type { Provider } from '../../src/providers/provider.ts'
 import { payloads } from '../../src/testing/payloads.ts'
 
 /** One call to a provider that says only what the test tells it to. */

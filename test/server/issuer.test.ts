@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import OpenAI from 'openai'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
-import { type Answer, sse, startVendor, type VendorServer } from '../adapters/vendor-server.ts'
 import { caseCount } from '../case-count.ts'
+import { type Answer, sse, startVendor, type VendorServer } from '../providers/vendor-server.ts'
 import {
   type Said,
   SIGNING_VENDORS,

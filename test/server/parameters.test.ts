@@ -6,10 +6,10 @@ import {
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../src/adapters/vendors.ts'
+} from '../../src/providers/vendors.ts'
 import { pollutingKey } from '../../src/server/request-body.ts'
-import { startVendor } from '../adapters/vendor-server.ts'
 import { caseCount } from '../case-count.ts'
+import { startVendor } from '../providers/vendor-server.ts'
 import { fixtures, stage, type VendorName } from './openai/stage.ts'
 import { json, send } from './responses/support.ts'
 import { startServer } from './support.ts'

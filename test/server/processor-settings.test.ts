@@ -1,18 +1,18 @@
 /** What the settings of the processor change for the readers of a gateway. */
 
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
-import type { Provider } from '../../src/adapters/provider.ts'
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import type { Lease, LogName } from '../../src/log/turn-log.ts'
+import { TurnstreamError } from '../../src/protocol/errors.ts'
+import type { StreamOutput } from '../../src/protocol/stream-output.ts'
+import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
+import type { Provider } from '../../src/providers/provider.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../src/adapters/vendors.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Lease, LogName } from '../../src/log/turn-log.ts'
-import { TurnstreamError } from '../../src/protocol/errors.ts'
-import type { StreamOutput } from '../../src/protocol/stream-output.ts'
+} from '../../src/providers/vendors.ts'
 import type { GatewayOptions } from '../../src/server/gateway.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { AppendOptions, TextRecord } from '../../src/testing/turn-log/append.ts'

@@ -1,12 +1,12 @@
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { readBody } from '../../src/adapters/body.ts'
-import { createOpenaiChatProvider } from '../../src/adapters/vendors.ts'
+import { readBody } from '../../src/providers/body.ts'
+import { createOpenaiChatProvider } from '../../src/providers/vendors.ts'
 import { createProviderFetch } from '../../src/server/provider-fetch.ts'
-import { collect, last, request, run, STOP, TEXT } from '../adapters/http-support.ts'
-import { chunk, HEAD, rawVendor } from '../adapters/raw-vendor.ts'
-import { type Answer, sse, startVendor } from '../adapters/vendor-server.ts'
 import { eventually } from '../eventually.ts'
+import { collect, last, request, run, STOP, TEXT } from '../providers/http-support.ts'
+import { chunk, HEAD, rawVendor } from '../providers/raw-vendor.ts'
+import { type Answer, sse, startVendor } from '../providers/vendor-server.ts'
 
 async function vendor(answer: Answer) {
   const server = await startVendor(answer)

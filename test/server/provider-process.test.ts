@@ -1,7 +1,7 @@
 /** Readiness of a server whose providers run processes. */
 import { expect, test } from 'vitest'
-import type { ProcessHealth } from '../../src/adapters/provider.ts'
-import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
+import type { ProcessHealth } from '../../src/providers/provider.ts'
+import { createScriptedProvider } from '../../src/providers/scripted/provider.ts'
 import { Providers } from '../../src/turns/providers.ts'
 import { call, startServer } from './support.ts'
 

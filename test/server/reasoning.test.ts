@@ -1,6 +1,6 @@
 /** Summaries of reasoning and compactions, which only OpenAI has. */
 import { describe, expect, test } from 'vitest'
-import type { Answer } from '../adapters/vendor-server.ts'
+import type { Answer } from '../providers/vendor-server.ts'
 import { fixtures, stage, VENDORS } from './openai/stage.ts'
 import { json, send } from './responses/support.ts'
 

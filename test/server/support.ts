@@ -1,10 +1,10 @@
 /** A gateway on a port of its own, and calls to it whose answers are held against its own description. */
 import { onTestFinished } from 'vitest'
-import type { Provider } from '../../src/adapters/provider.ts'
-import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { TurnLog } from '../../src/log/turn-log.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+import { createScriptedProvider } from '../../src/providers/scripted/provider.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../src/server/gateway.ts'
 import type { PortLimits } from '../../src/server/limits/port-limits.ts'
 import { listen } from '../../src/server/listen.ts'

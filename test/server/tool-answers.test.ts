@@ -1,10 +1,10 @@
 /** V4: one card for each call, completed in its first place, live and after a reload. */
 
 import { describe, expect, test } from 'vitest'
-import type { Provider } from '../../src/adapters/provider.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
+import type { Provider } from '../../src/providers/provider.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { answer, end, call as toolCall } from '../turns/payloads.ts'
 import { puppet, type Round } from '../turns/rig.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MAX_ARGUMENT_CHARS } from '../../src/adapters/translation.ts'
+import { MAX_ARGUMENT_CHARS } from '../../src/formats/translation.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { payloads } from '../../src/testing/payloads.ts'
 import { resolveCaps, type TurnCaps } from '../../src/turns/turn-items.ts'

@@ -14,7 +14,7 @@ const [directory = '', turns = '', chars = ''] = process.argv.slice(2)
 /** Ends at once, and reports how much it was sent. */
 const provider = {
   id: 'echo',
-  /** @type {import('../../src/adapters/provider.ts').Provider['stream']} */
+  /** @type {import('../../src/providers/provider.ts').Provider['stream']} */
   stream(request, { runId, turnId, threadId }) {
     const sent = request.input.reduce((sum, item) => sum + JSON.stringify(item).length, 0)
     writeSync(1, `${JSON.stringify({ turnId, threadId, items: request.input.length, sent })}\n`)

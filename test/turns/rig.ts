@@ -1,13 +1,14 @@
 /** A TurnRunner with a provider that does what the test says, and short ways to see what came of it. */
 
-import type { Provider, RunContext } from '../../src/adapters/provider.ts'
-import type { ProviderRequest } from '../../src/adapters/provider-request.ts'
 import { ResponseStream } from '../../src/async/response-stream.ts'
+import type { ProviderRequest } from '../../src/formats/provider-request.ts'
+import type { RunContext } from '../../src/formats/run-context.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { START } from '../../src/log/offsets.ts'
 import type { LogName, TurnLog } from '../../src/log/turn-log.ts'
 import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
+import type { Provider } from '../../src/providers/provider.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { Providers } from '../../src/turns/providers.ts'
 import type { Submission, Submitted } from '../../src/turns/turn-request.ts'

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { isTerminal } from '../../adapters/translation.ts'
 import {
   type Cassette,
   type CassetteCall,
@@ -7,6 +6,7 @@ import {
   type TimedOutput,
 } from '../../cassettes/cassette.ts'
 import { computeOutputs } from '../../cassettes/layers.ts'
+import { isTerminal } from '../../formats/translation.ts'
 import { START } from '../../log/offsets.ts'
 import { logOf } from '../../log/tenants.ts'
 import type { TurnLog } from '../../log/turn-log.ts'

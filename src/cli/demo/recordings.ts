@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import type { Recording } from '../../adapters/scripted/wire.ts'
 import { CassetteDecoder } from '../../cassettes/decode.ts'
+import type { Recording } from '../../formats/v2/recording.ts'
 
 /** The cassettes of this folder, by model. The default comes first. */
 const FILES = {

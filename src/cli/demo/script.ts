@@ -1,4 +1,4 @@
-import type { Recording } from '../../adapters/scripted/wire.ts'
+import type { Recording } from '../../formats/v2/recording.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'
 import type { ItemType, StreamEvent, StreamEventPayload } from '../../protocol/stream-event.ts'
 

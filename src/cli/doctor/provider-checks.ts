@@ -1,12 +1,9 @@
-import {
-  BASE_URL as ANTHROPIC_URL,
-  API_VERSION,
-} from '../../adapters/anthropic-messages/adapter.ts'
-import { BASE_URL as GEMINI_URL } from '../../adapters/gemini/adapter.ts'
-import { BASE_URL as OPENAI_URL } from '../../adapters/openai-responses/adapter.ts'
-import type { ProviderKind } from '../../adapters/provider.ts'
 import type { Clock } from '../../async/clock.ts'
+import { BASE_URL as GEMINI_URL } from '../../formats/gemini/request-out.ts'
+import { BASE_URL as ANTHROPIC_URL, API_VERSION } from '../../formats/messages/request-out.ts'
+import { BASE_URL as OPENAI_URL } from '../../formats/responses/request-out.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
+import type { ProviderKind } from '../../providers/provider.ts'
 import { UsageError } from '../command.ts'
 import { type Answer, bearer, call } from '../http.ts'
 import type { Configuration } from '../serve/configuration.ts'

@@ -2,9 +2,6 @@ import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import * as z from 'zod'
-import { BASE_URL } from '../../adapters/openai-responses/adapter.ts'
-import type { ProcessHealth, Provider } from '../../adapters/provider.ts'
-import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
 import {
   APPROVALS,
   type CodexAgent,
@@ -18,6 +15,9 @@ import {
   type CodexProviderOptions,
   createCodexProvider,
 } from '../../codex/provider.ts'
+import { BASE_URL } from '../../formats/responses/request-out.ts'
+import { BASE_URL_TAKES, isBaseUrl } from '../../formats/vendor-request.ts'
+import type { ProcessHealth, Provider } from '../../providers/provider.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import type { Environment } from './configuration.ts'

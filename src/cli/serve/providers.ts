@@ -1,21 +1,21 @@
-import type { HttpProviderOptions } from '../../adapters/http-provider.ts'
+import type { Recordings } from '../../formats/v2/recording.ts'
+import { BASE_URL_TAKES, isBaseUrl } from '../../formats/vendor-request.ts'
+import { hasCode, withoutSummary } from '../../protocol/errors.ts'
+import { suggestion } from '../../protocol/nearest.ts'
+import type { HttpProviderOptions } from '../../providers/http-provider.ts'
 import {
   CODEX_ID,
   PROVIDER_KINDS,
   type Provider,
   type ProviderKind,
-} from '../../adapters/provider.ts'
-import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
-import type { Recordings } from '../../adapters/scripted/wire.ts'
-import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
+} from '../../providers/provider.ts'
+import { createScriptedProvider } from '../../providers/scripted/provider.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../adapters/vendors.ts'
-import { hasCode, withoutSummary } from '../../protocol/errors.ts'
-import { suggestion } from '../../protocol/nearest.ts'
+} from '../../providers/vendors.ts'
 import { createProviderFetch } from '../../server/provider-fetch.ts'
 import { type ConfiguredProvider, Providers } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'

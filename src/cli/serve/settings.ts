@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { MAX_ARGUMENT_CHARS } from '../../adapters/translation.ts'
+import { MAX_ARGUMENT_CHARS } from '../../formats/translation.ts'
 import { WRITE_RETRY } from '../../log/writer.ts'
 import { DEFAULT_PROCESSOR } from '../../processor/options.ts'
 import { parseUrl } from '../../protocol/url.ts'

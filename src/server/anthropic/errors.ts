@@ -1,5 +1,5 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { type MessagesError, messagesErrorType } from '../../dialects/messages/wire.ts'
+import { type MessagesError, messagesErrorType } from '../../formats/messages/wire.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 

@@ -1,5 +1,5 @@
-import { type Effort, effortOfBudget } from '../../adapters/model-traits.ts'
-import type { ThinkingParameters } from '../../adapters/provider-request.ts'
+import { type Effort, effortOfBudget } from '../../formats/model-traits.ts'
+import type { ThinkingParameters } from '../../formats/provider-request.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import type { SettingSources } from '../../turns/fitted-submission.ts'

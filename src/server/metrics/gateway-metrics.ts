@@ -1,10 +1,10 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import type { MiddlewareHandler } from 'hono'
-import { VENDOR_CODES } from '../../adapters/call-faults.ts'
-import type { Provider } from '../../adapters/provider.ts'
 import { type Clock, monotonicNow, shared, within } from '../../async/clock.ts'
+import { VENDOR_CODES } from '../../formats/call-faults.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import type { Provider } from '../../providers/provider.ts'
 import type { ToolSource } from '../../turns/tool-sources.ts'
 import type {
   ToolOutcome,

@@ -1,4 +1,4 @@
-import { customArguments } from '../../dialects/custom-tools.ts'
+import { customArguments } from '../../formats/custom-tools.ts'
 import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
 import { joinTexts, MAX_ATTACHMENTS, toContents } from '../content-parts.ts'
 import type { IgnoredNames } from '../ignored-names.ts'

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../../adapters/provider-request.ts'
+import type { ToolDefinition } from '../../formats/provider-request.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { SubmissionSettings } from '../../turns/turn-request.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'

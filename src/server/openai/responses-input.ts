@@ -1,5 +1,5 @@
-import { customArguments } from '../../dialects/custom-tools.ts'
-import type { NamedTool } from '../../dialects/responses/tool-names.ts'
+import { customArguments } from '../../formats/custom-tools.ts'
+import type { NamedTool } from '../../formats/responses/tool-names.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'

@@ -1,4 +1,4 @@
-import { type NamedTool, namedTools } from '../../dialects/responses/tool-names.ts'
+import { type NamedTool, namedTools } from '../../formats/responses/tool-names.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { HistoryItem, SubmissionSettings } from '../../turns/turn-request.ts'
 import { IgnoredNames, typeName } from '../ignored-names.ts'

@@ -1,6 +1,6 @@
 /** Reasoning that a client sends back by its id, without the data that its vendor needs. */
 
-import { vendorData } from '../../adapters/issuer.ts'
+import { vendorData } from '../../formats/issuer.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { hasCode, isTurnMissing } from '../../protocol/errors.ts'
 import { isRecord } from '../../protocol/json.ts'

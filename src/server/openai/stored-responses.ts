@@ -1,6 +1,6 @@
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
-import { customInput } from '../../dialects/custom-tools.ts'
-import { type NamedTool, namedTools } from '../../dialects/responses/tool-names.ts'
+import { customInput } from '../../formats/custom-tools.ts'
+import { type NamedTool, namedTools } from '../../formats/responses/tool-names.ts'
 import { START } from '../../log/offsets.ts'
 import type { EventRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { isTurnMissing } from '../../protocol/errors.ts'

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
-import { asCreated } from '../../dialects/xapi/encode.ts'
+import { asCreated } from '../../formats/xapi/write.ts'
 import { START } from '../../log/offsets.ts'
 import type { ListedTurn } from '../../log/turn-log.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'

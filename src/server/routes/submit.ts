@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
-import { EFFORTS } from '../../adapters/model-traits.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
+import { EFFORTS } from '../../formats/model-traits.ts'
 import { START } from '../../log/offsets.ts'
 import type { ErrorCode } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'

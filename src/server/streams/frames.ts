@@ -5,7 +5,7 @@ import {
   asCreated,
   type TextSnapshot,
   textSnapshotOf,
-} from '../../dialects/xapi/encode.ts'
+} from '../../formats/xapi/write.ts'
 import type { LogRecord } from '../../log/turn-log.ts'
 import type { AppendFrame } from '../../protocol/append-frame.ts'
 import { encodeSse } from '../../sse/encode.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { ToolDefinition } from '../../../src/adapters/provider-request.ts'
 import { chooseCall, POSTCARD_TOOL, TOOL_MODELS } from '../../../src/cli/demo/tool-models.ts'
+import type { ToolDefinition } from '../../../src/formats/provider-request.ts'
 import type { OutputItem } from '../../../src/protocol/output-item.ts'
 
 function tool(name: string, parameters: Record<string, unknown> = {}): ToolDefinition {

@@ -4,11 +4,11 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { PROVIDER_KINDS } from '../../../src/adapters/provider.ts'
 import { CONFIG_FILE, readSecret } from '../../../src/cli/serve/configuration.ts'
 import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'
 import { parseServeOptions } from '../../../src/cli/serve/serve.ts'
 import { withoutQuotes } from '../../../src/cli/text.ts'
+import { PROVIDER_KINDS } from '../../../src/providers/provider.ts'
 
 function folder(): string {
   const made = mkdtempSync(join(tmpdir(), 'turnstream-secrets-'))

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { ROUTES } from '../../../src/protocol/names.ts'
-import { chunk, END, HEAD, rawVendor } from '../../adapters/raw-vendor.ts'
+import { chunk, END, HEAD, rawVendor } from '../../providers/raw-vendor.ts'
 import { type ProcessOptions, turnstream } from '../process.ts'
 import { freePort, untilTrue } from '../support.ts'
 

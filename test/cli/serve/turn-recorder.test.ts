@@ -1,7 +1,6 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { ObservedCall } from '../../../src/adapters/http-provider.ts'
 import {
   readTurnRecording,
   TurnRecorder,
@@ -10,6 +9,7 @@ import {
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { logOf } from '../../../src/log/tenants.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
+import type { ObservedCall } from '../../../src/providers/http-provider.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { recordingsIn, responseText, testFolder } from '../cassettes/support.ts'
 

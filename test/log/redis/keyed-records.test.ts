@@ -2,7 +2,7 @@ import { createClient } from '@redis/client'
 import { afterEach, describe, expect, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { answerApproval } from '../../../src/turns/approvals.ts'
-import { seededRandom } from '../../adapters/random.ts'
+import { seededRandom } from '../../formats/random.ts'
 import { Proxy } from './proxy.ts'
 import { OpenLogs } from './support.ts'
 

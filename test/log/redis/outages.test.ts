@@ -6,7 +6,7 @@ import { openRedisLog, type RedisLogOptions } from '../../../src/log/redis/redis
 import type { LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo, message, turnStarted } from '../../../src/testing/turn-log/texts.ts'
-import { seededRandom } from '../../adapters/random.ts'
+import { seededRandom } from '../../formats/random.ts'
 import { Proxy } from './proxy.ts'
 import { OpenLogs, until } from './support.ts'
 

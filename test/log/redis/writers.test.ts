@@ -12,7 +12,7 @@ import {
   responseDone,
   turnComplete,
 } from '../../../src/testing/turn-log/texts.ts'
-import { seededRandom } from '../../adapters/random.ts'
+import { seededRandom } from '../../formats/random.ts'
 import { OpenLogs } from './support.ts'
 
 const LEASE_MS = 600_000

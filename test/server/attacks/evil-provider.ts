@@ -1,6 +1,6 @@
-import type { Provider } from '../../../src/adapters/provider.ts'
-import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
 import type { StreamEvent, StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import type { Provider } from '../../../src/providers/provider.ts'
+import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
 
 const AT = 1_700_000_000_000
 

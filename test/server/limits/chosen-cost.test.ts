@@ -448,7 +448,7 @@ const ELSEWHERE: Record<string, readonly [file: string, title: string]> = {
     'end a call with ten times the arguments that are allowed by default',
   ],
   'unknown names: of tools': [
-    'dialects/responses/tool-names.test.ts',
+    'formats/responses/tool-names.test.ts',
     'names that are taken cost a few steps each: %s',
   ],
   'tool schemas: references to tools': [

@@ -1,7 +1,7 @@
 /** What the official client makes of each vendor, through `/v1/messages`. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk'
 import { describe, expect, test } from 'vitest'
-import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
+import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
 import { eventually } from '../../eventually.ts'
 import { fail, open, responseDone, start } from '../../processor/events.ts'
 import { fixtures, stage, type VendorName } from '../openai/stage.ts'

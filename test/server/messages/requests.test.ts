@@ -1,8 +1,8 @@
 /** What `/v1/messages` accepts, ignores and refuses. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { sse } from '../../adapters/vendor-server.ts'
 import { caseCount } from '../../case-count.ts'
+import { sse } from '../../providers/vendor-server.ts'
 import { fixtures, stage, type VendorName } from '../openai/stage.ts'
 import { PNG } from '../openai/vendor-forms.ts'
 import { json, send } from '../responses/support.ts'

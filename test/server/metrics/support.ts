@@ -1,6 +1,7 @@
 /** Servers whose metrics are read, and turns that come to their end on them. */
-import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
+
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
 import type { TestServer } from '../support.ts'
 import { parseExposition } from './exposition.ts'
 

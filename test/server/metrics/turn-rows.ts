@@ -1,14 +1,14 @@
 /** What shows that the metrics of turns say what they promise. */
 import { expect } from 'vitest'
-import type { ProcessHealth } from '../../../src/adapters/provider.ts'
-import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
-import {
-  createOpenaiChatProvider,
-  createOpenaiResponsesProvider,
-} from '../../../src/adapters/vendors.ts'
 import type { Clock } from '../../../src/async/clock.ts'
 import { TOOL_MODELS } from '../../../src/cli/demo/tool-models.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
+import type { ProcessHealth } from '../../../src/providers/provider.ts'
+import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
+import {
+  createOpenaiChatProvider,
+  createOpenaiResponsesProvider,
+} from '../../../src/providers/vendors.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { tool } from '../../turns/some-tools.ts'
 import { call, finishedTurn, heldTurn, startServer, type TestServer } from '../support.ts'

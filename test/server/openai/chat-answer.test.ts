@@ -5,7 +5,7 @@ import { AnswerStream } from '../../../src/server/streams/answer-stream.ts'
 import type { Frame } from '../../../src/server/streams/frames.ts'
 import type { SseConnection } from '../../../src/server/streams/sse-connection.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
-import { HEAD } from '../../dialects/chat-completions/support.ts'
+import { HEAD } from '../../formats/chat-completions/write-support.ts'
 import { delta, open, responseDone, start } from '../../processor/events.ts'
 
 async function answerTo(events: readonly unknown[]): Promise<string> {

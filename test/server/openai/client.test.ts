@@ -1,8 +1,8 @@
 /** What the official client makes of each vendor, through a gateway. */
 import OpenAI, { APIError } from 'openai'
 import { describe, expect, test } from 'vitest'
-import { STOP } from '../../adapters/http-support.ts'
-import { sse } from '../../adapters/vendor-server.ts'
+import { STOP } from '../../providers/http-support.ts'
+import { sse } from '../../providers/vendor-server.ts'
 import { sealed } from '../support.ts'
 import { ASK, fixture, fixtures, HELLO, stage, VENDORS, type VendorName } from './stage.ts'
 import { IMAGES, PNG, SETTINGS } from './vendor-forms.ts'

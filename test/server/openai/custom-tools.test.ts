@@ -1,6 +1,6 @@
 import type OpenAI from 'openai'
 import { expect, test } from 'vitest'
-import type { Answer } from '../../adapters/vendor-server.ts'
+import type { Answer } from '../../providers/vendor-server.ts'
 import { ASK, post, stage } from './stage.ts'
 
 const TOOL: OpenAI.ChatCompletionTool = {

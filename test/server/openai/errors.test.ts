@@ -13,7 +13,7 @@ import {
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { KeyRing } from '../../../src/server/auth/key-ring.ts'
-import { type Answer, sse } from '../../adapters/vendor-server.ts'
+import { type Answer, sse } from '../../providers/vendor-server.ts'
 import { startServer } from '../support.ts'
 import { ASK, clientOf, fixtures, HELLO, post, stage } from './stage.ts'
 

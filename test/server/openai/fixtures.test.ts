@@ -1,7 +1,7 @@
 /** Whatever a vendor sends, OpenAI clients get over HTTP what the dialect makes of it. */
 import { describe, expect, test } from 'vitest'
 import { isRecord } from '../../../src/protocol/json.ts'
-import { toChatStream } from '../../adapters/golden-suite.ts'
+import { toChatStream } from '../../formats/golden-suite.ts'
 import { ASK, dataOf, fixtureNames, fixtures, post, stage, type VendorName } from './stage.ts'
 
 /** The first response of a fixture: some hold several, and a turn asks for one. */

@@ -1,7 +1,7 @@
 /** A run that its client has named is the same run when it is asked for again, and so is its failure. */
 import { APIError } from 'openai'
 import { expect, test } from 'vitest'
-import type { Answer } from '../../adapters/vendor-server.ts'
+import type { Answer } from '../../providers/vendor-server.ts'
 import { ASK, clientOf, stage } from './stage.ts'
 
 const refuses: Answer = (response) => {

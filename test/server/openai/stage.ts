@@ -2,15 +2,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import OpenAI, { type ClientOptions } from 'openai'
 import { onTestFinished } from 'vitest'
-import type { HttpProviderOptions } from '../../../src/adapters/http-provider.ts'
-import type { Provider } from '../../../src/adapters/provider.ts'
+import type { HttpProviderOptions } from '../../../src/providers/http-provider.ts'
+import type { Provider } from '../../../src/providers/provider.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../../src/adapters/vendors.ts'
-import { type Answer, startVendor, type VendorServer } from '../../adapters/vendor-server.ts'
+} from '../../../src/providers/vendors.ts'
+import { type Answer, startVendor, type VendorServer } from '../../providers/vendor-server.ts'
 import { type ServerOptions, startServer, type TestServer } from '../support.ts'
 
 /** By the folder of its fixtures. */

@@ -1,8 +1,8 @@
 /** What `/v1/responses` accepts, ignores and refuses. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { sse } from '../../adapters/vendor-server.ts'
 import { caseCount } from '../../case-count.ts'
+import { sse } from '../../providers/vendor-server.ts'
 import { fixtures, stage } from '../openai/stage.ts'
 import { PNG } from '../openai/vendor-forms.ts'
 import { startServer } from '../support.ts'

@@ -1,11 +1,11 @@
 import {
   ChatCompletionsEncoder,
   chatCompletionsSse,
-} from '../../../src/dialects/chat-completions/encode.ts'
-import { MessagesEncoder } from '../../../src/dialects/messages/encode.ts'
-import { ResponsesEncoder } from '../../../src/dialects/responses/encode.ts'
-import { v2Sse } from '../../../src/dialects/v2/encode.ts'
-import { xapiSse } from '../../../src/dialects/xapi/encode.ts'
+} from '../../../src/formats/chat-completions/write.ts'
+import { MessagesEncoder } from '../../../src/formats/messages/write.ts'
+import { ResponsesEncoder } from '../../../src/formats/responses/write.ts'
+import { v2Sse } from '../../../src/formats/v2/write.ts'
+import { xapiSse } from '../../../src/formats/xapi/write.ts'
 import type { StreamEvent, StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import type { Recording } from './recording.ts'
 

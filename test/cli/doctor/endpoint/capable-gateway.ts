@@ -1,9 +1,10 @@
 /** A gateway whose model can do what the doctor asks for. */
-import type { Recording, Recordings } from '../../../../src/adapters/scripted/wire.ts'
+
 import { systemClock } from '../../../../src/async/clock.ts'
 import { demoRecording } from '../../../../src/cli/demo/recordings.ts'
 import { Script } from '../../../../src/cli/demo/script.ts'
 import { type Api, type Endpoint, PROMPTS } from '../../../../src/cli/doctor/endpoint/exchange.ts'
+import type { Recording, Recordings } from '../../../../src/formats/v2/recording.ts'
 import { KeyRing, sha256Of } from '../../../../src/server/auth/key-ring.ts'
 import { startGateway } from '../../gateway.ts'
 

@@ -111,7 +111,7 @@ describe('recorded servers', () => {
 test.each(['text', 'reasoning-and-usage', 'tool-calls', 'calls-of-the-server'])(
   'our own encoder breaks no rule: %s',
   (name) => {
-    const file = join(root, 'test/dialects/chat-completions/goldens', `${name}.sse`)
+    const file = join(root, 'test/formats/chat-completions/goldens', `${name}.sse`)
     expect(brokenBy(recordingOf(readFileSync(file)))).toEqual([])
   },
 )
@@ -179,12 +179,12 @@ test('no rule throws on arbitrary chunks of the right shape', () => {
 })
 
 test('a stream that ends inside an event breaks the framing rule', () => {
-  const text = readFileSync(join(root, 'test/dialects/chat-completions/goldens/text.sse'), 'utf8')
+  const text = readFileSync(join(root, 'test/formats/chat-completions/goldens/text.sse'), 'utf8')
   expect(brokenBy(recordingOf(Buffer.from(text.trimEnd())))).toEqual(['stream framing'])
 })
 
 test('named events break the framing rule', () => {
-  const text = readFileSync(join(root, 'test/dialects/chat-completions/goldens/text.sse'), 'utf8')
+  const text = readFileSync(join(root, 'test/formats/chat-completions/goldens/text.sse'), 'utf8')
   const named = text.replaceAll('data: {', 'event: chunk\ndata: {')
   expect(brokenBy(recordingOf(Buffer.from(named)))).toEqual(['stream framing'])
 })

@@ -1,4 +1,4 @@
-import { seededRandom } from '../../../adapters/random.ts'
+import { seededRandom } from '../../../formats/random.ts'
 
 /** Choices that are the same in every run with the same seed. */
 export class Dice {

@@ -1,0 +1,224 @@
+import { parseJsonObject } from '../../protocol/json.ts'
+import type { Fields } from '../fields.ts'
+import type { ResponseWriter } from '../translation.ts'
+import type { ItemMetadata, PartialArg, WireCall, WirePart } from './decode.ts'
+
+/** A call with incomplete arguments. */
+interface OpenCall {
+  key: string
+  args: PartialArgs
+}
+
+/** Why a part is malformed; undefined if it is valid. */
+type Fault = string | undefined
+
+/** Tool name for code that the vendor runs. */
+const CODE_EXECUTION = 'code_execution'
+
+/** The calls of one response, including those the vendor runs. */
+export class GeminiCalls {
+  readonly #writer: ResponseWriter
+  readonly #metadata: ItemMetadata
+  #open: OpenCall | undefined
+  #codeCallId: string | undefined
+  #count = 0
+  #hasCalls = false
+
+  constructor(writer: ResponseWriter, metadata: ItemMetadata) {
+    this.#writer = writer
+    this.#metadata = metadata
+  }
+
+  /** Whether calls await a result. */
+  get hasCalls(): boolean {
+    return this.#hasCalls
+  }
+
+  add(call: WireCall, signature: string | undefined): Fault {
+    const { name, id } = call
+    if (name === undefined) {
+      return this.#open === undefined
+        ? 'functionCall has no name'
+        : this.#continue(this.#open, call)
+    }
+    this.#finishOpen()
+    this.#hasCalls = true
+    const key = this.#nextKey()
+    this.#writer.openItem(key, 'function_call', {
+      name,
+      call_id: id ?? this.#writer.nextCallId(),
+      provider_metadata: this.#metadata(signature, id === undefined ? {} : { id }),
+    })
+    if (call.willContinue || call.partialArgs.length > 0) {
+      this.#open = { key, args: new PartialArgs(parseJsonObject(call.args ?? '')) }
+      return this.#continue(this.#open, call)
+    }
+    this.#writer.finishCall(key, { content: call.args })
+    return undefined
+  }
+
+  #continue(open: OpenCall, { partialArgs, willContinue }: WireCall): Fault {
+    for (const arg of partialArgs) {
+      if (!open.args.add(arg)) return 'functionCall.partialArgs has an invalid jsonPath'
+    }
+    const isTooLarge = open.args.length > this.#writer.maxArgumentChars
+    if (!willContinue || isTooLarge) this.#finishOpen()
+    return undefined
+  }
+
+  #finishOpen(): void {
+    if (this.#open === undefined) return
+    const { key, args } = this.#open
+    this.#open = undefined
+    this.#writer.finishCall(key, { content: args.toString() })
+  }
+
+  addCode({ id, args, code, signature }: Extract<WirePart, { kind: 'code' }>): void {
+    const key = this.#nextKey()
+    this.#codeCallId = id ?? this.#writer.nextCallId()
+    this.#writer.openItem(key, 'function_call', {
+      name: CODE_EXECUTION,
+      call_id: this.#codeCallId,
+      provider_metadata: this.#metadata(signature, { executableCode: code }, true),
+    })
+    this.#writer.finishCall(key, { content: args })
+  }
+
+  addCodeResult(part: Extract<WirePart, { kind: 'code_result' }>): void {
+    const { id, isOk, output, result, signature } = part
+    const key = this.#nextKey()
+    this.#writer.openItem(key, 'function_call_output', {
+      call_id: id ?? this.#codeCallId ?? this.#writer.nextCallId(),
+      provider_metadata: this.#metadata(signature, { codeExecutionResult: result }, true),
+    })
+    this.#writer.append(key, output)
+    this.#writer.finishItem(key, { success: isOk })
+  }
+
+  /** The response is complete but an open call is not: it must not run. */
+  finish(): void {
+    const { key } = this.#open ?? {}
+    this.showOpen()
+    if (key === undefined) return
+    this.#writer.failItem(key, {
+      code: 'UPSTREAM_TRUNCATED',
+      message: 'The response ended before the arguments of the call were complete',
+    })
+  }
+
+  /** The input ended: emits incomplete calls unchanged. */
+  showOpen(): void {
+    if (this.#open === undefined) return
+    const { key, args } = this.#open
+    this.#open = undefined
+    this.#writer.append(key, args.toString())
+  }
+
+  #nextKey(): string {
+    this.#count += 1
+    return `part-${this.#count}`
+  }
+}
+
+type Scalar = PartialArg['value']
+
+/** A growing value: text fragments share one path. */
+type Node = Map<string, Node> | Node[] | Scalar
+
+// `.name`, `['name']`, `["name"]` or `[0]`; a leading `$` is the root.
+const STEP = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]/gy
+
+// Deeper than any schema, and shallow enough for JSON.stringify.
+const MAX_DEPTH = 64
+
+/** Arguments that arrive value by value, each with its path. */
+export class PartialArgs {
+  readonly #root = new Map<string, Node>()
+  readonly #whole: Fields
+  #length = 0
+
+  /** `whole` is what already arrived in one piece. */
+  constructor(whole: Fields = {}) {
+    this.#whole = whole
+  }
+
+  /** Approximate length of the JSON text. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** False for an invalid path. */
+  add({ path, value }: PartialArg): boolean {
+    const steps = stepsOf(path)
+    if (steps === undefined) return false
+    this.#length += path.length + (typeof value === 'string' ? value.length : 0)
+    return put(this.#root, steps, value)
+  }
+
+  toString(): string {
+    return JSON.stringify({ ...this.#whole, ...plainFields(this.#root) })
+  }
+}
+
+type Step = string | number
+
+function stepsOf(path: string): [Step, ...Step[]] | undefined {
+  const steps: Step[] = []
+  let end = path.startsWith('$') ? 1 : 0
+  STEP.lastIndex = end
+  for (let match = STEP.exec(path); match !== null; match = STEP.exec(path)) {
+    const [, name, single, double, index] = match
+    steps.push(index === undefined ? (name ?? unescape(single ?? double ?? '')) : Number(index))
+    end = STEP.lastIndex
+  }
+  const [first, ...rest] = steps
+  const isWhole = end === path.length && steps.length <= MAX_DEPTH
+  return first !== undefined && isWhole ? [first, ...rest] : undefined
+}
+
+function unescape(text: string): string {
+  return text.replace(/\\(.)/g, '$1')
+}
+
+function put(parent: Node, [step, ...rest]: readonly Step[], value: Scalar): boolean {
+  if (step === undefined) return false
+  const [next] = rest
+  const before = get(parent, step)
+  if (next === undefined) return set(parent, step, grown(before, value))
+  const child = fits(before, next) ? before : typeof next === 'number' ? [] : new Map()
+  return set(parent, step, child) && put(child, rest, value)
+}
+
+function grown(before: Node | undefined, value: Scalar): Node {
+  return typeof before === 'string' && typeof value === 'string' ? before + value : value
+}
+
+function fits(node: Node | undefined, step: Step): node is Map<string, Node> | Node[] {
+  return typeof step === 'number' ? Array.isArray(node) : node instanceof Map
+}
+
+function get(parent: Node, step: Step): Node | undefined {
+  if (typeof step === 'number') return Array.isArray(parent) ? parent[step] : undefined
+  return parent instanceof Map ? parent.get(step) : undefined
+}
+
+/** Lists grow only at their end: a distant index would create a hole of any size. */
+function set(parent: Node, step: Step, node: Node): boolean {
+  if (typeof step === 'number') {
+    if (!Array.isArray(parent) || step > parent.length) return false
+    parent[step] = node
+    return true
+  }
+  if (!(parent instanceof Map)) return false
+  parent.set(step, node)
+  return true
+}
+
+function plainFields(node: Map<string, Node>): Fields {
+  return Object.fromEntries([...node].map(([name, child]) => [name, plain(child)]))
+}
+
+function plain(node: Node): unknown {
+  if (node instanceof Map) return plainFields(node)
+  return Array.isArray(node) ? node.map(plain) : node
+}

@@ -1,0 +1,29 @@
+/**
+ * Vendor data in `provider_metadata`: written by `read.ts`, read by `request-out.ts`. Each vendor has its own
+ * namespace, because one refuses what another requires.
+ */
+
+import { EXECUTED_BY_PROVIDER } from '../protocol/item-marks.ts'
+import { isRecord } from '../protocol/json.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import { type Fields, isEmpty } from './fields.ts'
+
+export function toMetadata(
+  namespace: string,
+  fields: Fields,
+  isExecutedByProvider = false,
+): Fields {
+  return {
+    ...(isExecutedByProvider && { executed_by: EXECUTED_BY_PROVIDER }),
+    ...(!isEmpty(fields) && { [namespace]: fields }),
+  }
+}
+
+/** A vendor's fields of an item; undefined if it came from another vendor. */
+export function vendorFields(
+  namespace: string,
+  { provider_metadata }: OutputItem,
+): Fields | undefined {
+  const fields = provider_metadata?.[namespace]
+  return isRecord(fields) ? fields : undefined
+}

@@ -1,0 +1,85 @@
+import { TurnstreamError } from '../protocol/errors.ts'
+import type { ErrorObject, StreamEvent, TraceContext } from '../protocol/stream-event.ts'
+import { unreachable } from './call-faults.ts'
+import { translateOpenaiChat } from './chat-completions/read.ts'
+import { translateCodex } from './codex/read.ts'
+import { EventStamp } from './event-stamp.ts'
+import { translateGemini } from './gemini/read.ts'
+import { translateAnthropicMessages } from './messages/read.ts'
+import { translateResponseNotifications } from './response-notifications/read.ts'
+import { translateOpenaiResponses } from './responses/read.ts'
+import type { Translation, TranslationContext } from './translation.ts'
+import { VendorReader } from './vendor-input.ts'
+
+/** Readable streams, by adapter name. */
+export const TRANSLATIONS = {
+  'openai-responses': translateOpenaiResponses,
+  'anthropic-messages': translateAnthropicMessages,
+  'openai-chat': translateOpenaiChat,
+  gemini: translateGemini,
+  codex: translateCodex,
+  'response-notifications': translateResponseNotifications,
+} as const satisfies Record<string, (context: TranslationContext) => Translation>
+
+export type VendorName = keyof typeof TRANSLATIONS
+
+export interface ReadEventsOptions extends Partial<TranslationContext> {
+  readonly traceContext?: TraceContext
+}
+
+/**
+ * Reads a vendor's response body, SSE or JSON lines, as StreamEvents. Never throws for a failed, malformed or truncated
+ * body: the last event is then a `response_error`. Leaving the loop cancels the body. `runId` is random by default;
+ * `turnId` and `threadId` equal it. OPTION_INVALID for an unknown vendor.
+ */
+export async function* readEvents(
+  body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
+  vendor: VendorName,
+  options: ReadEventsOptions = {},
+): AsyncGenerator<StreamEvent, void> {
+  if (!Object.hasOwn(TRANSLATIONS, vendor)) {
+    const known = Object.keys(TRANSLATIONS).join(', ')
+    throw new TurnstreamError('OPTION_INVALID', `unknown vendor ${vendor}; use one of ${known}`)
+  }
+  const { traceContext, ...context } = options
+  const { runId = crypto.randomUUID(), now = Date.now } = context
+  const translation = TRANSLATIONS[vendor]({
+    turnId: runId,
+    threadId: runId,
+    providerId: vendor,
+    modelId: 'unknown',
+    ...context,
+    runId,
+    now,
+  })
+  const stamp = new EventStamp({ runId, now, ...(traceContext && { traceContext }) })
+  const reader = new VendorReader(translation)
+  let fault: ErrorObject | undefined
+  try {
+    for await (const chunk of chunksOf(body)) {
+      for (const payload of reader.feed(chunk)) yield stamp.stamp(payload)
+      if (reader.fault !== undefined) return
+    }
+  } catch (error) {
+    fault = unreachable(error)
+  }
+  for (const payload of reader.end(fault)) yield stamp.stamp(payload)
+}
+
+/** Not every browser can iterate a ReadableStream. */
+async function* chunksOf(
+  body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
+): AsyncGenerator<Uint8Array, void> {
+  if (body === null) return
+  if (Symbol.asyncIterator in body) return yield* body as AsyncIterable<Uint8Array>
+  const reader = (body as ReadableStream<Uint8Array>).getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    await reader.cancel()
+  }
+}

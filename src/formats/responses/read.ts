@@ -1,0 +1,234 @@
+import { isRecord } from '../../protocol/json.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
+import { asFields, asString, type Fields, Malformed } from '../fields.ts'
+import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
+import {
+  decodeEnd,
+  decodeError,
+  finishReasonOf,
+  isWireItem,
+  itemKeyOf,
+  RESPONSES_EVENT_TYPES,
+  type ResponseEnd,
+  type ResponseFailure,
+  readDelta,
+  readText,
+  type WireItem,
+} from './decode.ts'
+import { Calls } from './read-calls.ts'
+import { TextItems } from './read-texts.ts'
+
+/** Some servers end their stream like Chat Completions. */
+const DONE = '[DONE]'
+
+/** Items that readers do not need but the vendor wants back. */
+const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
+
+/** Translates an OpenAI Responses stream. */
+export function translateOpenaiResponses(context: TranslationContext): Translation {
+  return new OpenaiResponsesTranslation(context)
+}
+
+/** Shared by the Responses API and `response.*` notifications. */
+export abstract class ResponsesTranslation extends WriterTranslation {
+  protected readonly texts = new TextItems(this.writer)
+  /** Keys of finished items: late events for them are dropped. */
+  protected readonly done = new Set<string>()
+  /** Whether any output has been streamed. */
+  protected hasItems = false
+  /** Whether the open response has been announced. */
+  #isAnnounced = false
+
+  /** A new start inside a response abandons what came before. */
+  protected begin(event: Fields): void {
+    if (this.writer.isOpen && this.#isAnnounced) {
+      this.writer.cancelOpenItems('attempt_reset')
+      this.reset()
+    }
+    this.#isAnnounced = true
+    this.writer.start(asString(asFields(event['response'])['model']))
+  }
+
+  /** Writes items that the end completes. Returns whether calls await a result. */
+  protected abstract finishItems(output: readonly WireItem[]): boolean
+
+  protected takeEnd(end: ResponseEnd | ResponseFailure): void {
+    if (end.usage !== undefined) this.writer.setUsage(end.usage)
+    if (end.kind === 'failed') return this.fail(end.error)
+    const hasUnansweredCalls = this.finishItems(end.output)
+    const reason = finishReasonOf(end, hasUnansweredCalls, this.texts.hasRefusal)
+    this.writer.finish(reason, end.word)
+    this.reset()
+  }
+
+  protected override close(fault?: ErrorObject): void {
+    super.close(fault)
+    this.reset()
+  }
+
+  protected override fail(error: ErrorObject): void {
+    super.fail(error)
+    this.reset()
+  }
+
+  protected reset(): void {
+    this.texts.reset()
+    this.done.clear()
+    this.hasItems = false
+    this.#isAnnounced = false
+  }
+}
+
+class OpenaiResponsesTranslation extends ResponsesTranslation {
+  readonly #calls = new Calls(this.writer)
+
+  protected take(json: unknown): void {
+    if (json === DONE) return
+    const event = asEvent(json)
+    const { type } = event
+    // Checked first: nearly every event is text.
+    const piece = readText(type, event)
+    if (piece !== undefined && !this.writer.hasEnded) {
+      const itemKey = this.#reach(event)
+      if (itemKey !== undefined) this.texts.add(itemKey, piece)
+    } else if (type === 'response.created') {
+      this.begin(event)
+    } else if (!RESPONSES_EVENT_TYPES.has(type)) this.writer.reportUnknown(type)
+    else if (!this.writer.hasEnded) this.#takeKnown(type, event)
+  }
+
+  #takeKnown(type: string, event: Fields): void {
+    switch (type) {
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+        return this.takeEnd(decodeEnd(event))
+      case 'error':
+        return this.takeEnd(decodeError(event))
+      case 'response.output_item.added':
+      case 'response.output_item.done': {
+        const { item } = event
+        if (!isWireItem(item)) throw new Malformed(`${type} without a usable item`)
+        return this.#takeItem(type === 'response.output_item.added', event, item)
+      }
+      case 'response.output_text.annotation.added':
+      case 'response.function_call_arguments.delta':
+      case 'response.function_call_arguments.done':
+      case 'response.custom_tool_call_input.delta':
+      case 'response.custom_tool_call_input.done':
+        return this.#takeDetail(type, event)
+    }
+  }
+
+  /** Handles item events other than text. */
+  #takeDetail(type: string, event: Fields): void {
+    const itemKey = this.#reach(event)
+    if (itemKey === undefined) return
+    switch (type) {
+      case 'response.output_text.annotation.added':
+        return this.texts.annotate(itemKey, event['annotation'])
+      case 'response.function_call_arguments.delta':
+        return this.#calls.grow(itemKey, readDelta(type, event), false)
+      case 'response.function_call_arguments.done': {
+        const { arguments: args, name } = event
+        return this.#calls.settleArguments(itemKey, asString(args), asString(name))
+      }
+      case 'response.custom_tool_call_input.delta':
+        return this.#calls.grow(itemKey, readDelta(type, event), true)
+      case 'response.custom_tool_call_input.done':
+        return this.#calls.settleInput(itemKey, asString(event['input']))
+    }
+  }
+
+  /** The item key of an event; undefined if the item is done. */
+  #reach(event: Fields): string | undefined {
+    this.hasItems = true
+    const itemKey = itemKeyOf(event)
+    return this.done.has(itemKey) ? undefined : itemKey
+  }
+
+  #takeItem(isAdded: boolean, event: Fields, item: WireItem): void {
+    this.hasItems = true
+    const itemKey = itemKeyOf(event, item)
+    // A new item at the position of a finished one reuses the key.
+    if (isAdded) this.done.delete(itemKey)
+    if (this.done.has(itemKey)) return
+    if (isAdded) this.#openItem(itemKey, item)
+    else this.#finishItem(itemKey, item)
+  }
+
+  #openItem(itemKey: string, item: WireItem): void {
+    switch (item.type) {
+      case 'message':
+      case 'reasoning':
+        this.texts.open(item.type, itemKey)
+        return
+      case 'function_call':
+      case 'custom_tool_call':
+        return this.#calls.open(itemKey, item)
+      default:
+        if (!isOutput(item) && !OPAQUE_TYPES.has(item.type)) this.#calls.openBuiltIn(itemKey, item)
+    }
+  }
+
+  #finishItem(itemKey: string, item: WireItem): void {
+    this.done.add(itemKey)
+    switch (item.type) {
+      case 'message':
+      case 'reasoning':
+        return this.texts.finish(item.type, itemKey, item)
+      case 'function_call':
+      case 'custom_tool_call':
+        return this.#calls.finish(itemKey, item)
+      default:
+        if (OPAQUE_TYPES.has(item.type)) this.texts.finish('reasoning', itemKey, item)
+        else if (isOutput(item)) this.#calls.finishOutput(itemKey, item)
+        else this.#calls.finishBuiltIn(itemKey, item)
+    }
+  }
+
+  /**
+   * The end repeats the complete output. Used for items without their own end, and if nothing was streamed. Some servers
+   * omit items from it, so a position alone is not reliable.
+   */
+  protected finishItems(output: readonly WireItem[]): boolean {
+    const isAllNew = !this.hasItems
+    for (const [index, item] of output.entries()) {
+      const itemKey = `${index}`
+      if (isAllNew || this.#isOpen(itemKey, item)) this.#finishItem(itemKey, item)
+    }
+    this.texts.finishAll()
+    this.#calls.finishAll()
+    return this.#calls.hasUnanswered
+  }
+
+  #isOpen(itemKey: string, item: WireItem): boolean {
+    switch (item.type) {
+      case 'message':
+      case 'reasoning':
+        return this.texts.isOpen(item.type, itemKey)
+      case 'function_call':
+      case 'custom_tool_call':
+        return this.#calls.isOpen(itemKey)
+      default:
+        return this.writer.isOpenItem(`tool ${itemKey}`)
+    }
+  }
+
+  protected override reset(): void {
+    super.reset()
+    this.#calls.reset()
+  }
+}
+
+function isOutput({ type }: WireItem): boolean {
+  return type.endsWith('_output')
+}
+
+function asEvent(event: unknown): WireItem {
+  if (isWireItem(event)) return event
+  if (!isRecord(event)) throw new Malformed('the event is not an object')
+  // Failing gateways send an error in place of an event.
+  if (isRecord(event['error'])) return { ...event, type: 'error' }
+  throw new Malformed('type is not a string')
+}

@@ -1,0 +1,336 @@
+import type { TurnstreamError } from '../../protocol/errors.ts'
+import { isExecutedByProvider } from '../../protocol/item-marks.ts'
+import { isRecord, parseJsonObject, parseJsonSafe } from '../../protocol/json.ts'
+import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
+import { asList, asString, type Fields } from '../fields.ts'
+import { ENCRYPTED_CONTENT_REFUSED } from '../issuer.ts'
+import { vendorFields } from '../metadata.ts'
+import { traitsAfterEffort } from '../model-traits.ts'
+import { OPENAI_MODELS } from '../openai-settings.ts'
+import type { ProviderRequest } from '../provider-request.ts'
+import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
+import { writeSettings } from '../settings.ts'
+import type { Vendor, VendorOptions } from '../vendor.ts'
+import {
+  bearer,
+  dataUrl,
+  filenameOf,
+  type Item,
+  invalidOption,
+  joinUrl,
+  NOT_RUN,
+  type RequestOptions,
+  toolChoiceOf,
+  type VendorRequest,
+  wasAbandoned,
+} from '../vendor-request.ts'
+import { isWireItem, type WireItem } from './decode.ts'
+import { translateOpenaiResponses } from './read.ts'
+import { openaiResponsesSettings } from './settings.ts'
+
+export const BASE_URL = 'https://api.openai.com/v1'
+
+/** Models without reasoning; the API refuses reasoning options for them. */
+const WITHOUT_REASONING = /(?:^|\/)(?:chatgpt|gpt-[34])/
+
+/** `POST /responses`. Throws for options that the API does not support. */
+export function buildOpenaiResponsesRequest(
+  request: ProviderRequest,
+  { baseUrl = BASE_URL, apiKey, headers, models }: RequestOptions = {},
+): VendorRequest {
+  const { model } = request
+  const callIds = callIdsOf(request.input)
+  return {
+    url: joinUrl(baseUrl, '/responses'),
+    headers: { ...bearer(apiKey), ...headers },
+    ...(callIds.size > 0 && { callIds }),
+    body: {
+      model,
+      input: toInput(request.input, callIds),
+      ...tools(request),
+      ...writeSettings(openaiResponsesSettings(models), request),
+      // We store the thread ourselves, and send it back complete.
+      store: false,
+      ...(!WITHOUT_REASONING.test(model) && { include: ['reasoning.encrypted_content'] }),
+      stream: true,
+    },
+  }
+}
+
+/** Without `strict: false` the API would apply its own rules to every schema. */
+function tools(request: ProviderRequest): Fields {
+  const { tools = [] } = request
+  const choice = toolChoiceOf(request)
+  if (tools.length === 0) return {}
+  return {
+    tools: tools.map(({ name, description, parameters, strict = false }) => {
+      return { type: 'function', name, description, parameters, strict }
+    }),
+    tool_choice: typeof choice === 'object' ? { type: 'function', name: choice.name } : choice,
+  }
+}
+
+export const OPENAI: Vendor<VendorOptions> = {
+  id: 'openai',
+  models: OPENAI_MODELS,
+  settings: (_options, models) => openaiResponsesSettings(models),
+  learn: (request, error) => traitsAfterEffort(request.reasoningEffort, error),
+  buildRequest: buildOpenaiResponsesRequest,
+  createTranslation: translateOpenaiResponses,
+  refusal: ENCRYPTED_CONTENT_REFUSED,
+  withoutDefaults(request, error) {
+    const isDefault =
+      request.reasoningEffort !== undefined && request.reasoningSummary === undefined
+    return isDefault && SUMMARY_REFUSED.test(error)
+      ? { ...request, reasoningSummary: 'none' }
+      : undefined
+  },
+}
+
+/** "Your organization must be verified to generate reasoning summaries." */
+const SUMMARY_REFUSED = /must be verified to generate reasoning summar/i
+
+/** Converts a thread to a list of items, the vendor's own unchanged. */
+export function toInput(items: readonly OutputItem[], ids = callIdsOf(items)): Fields[] {
+  const history = new History(items, ids)
+  for (const item of items) history.add(item)
+  return history.input
+}
+
+function callIdsOf(items: readonly OutputItem[]): SentCallIds {
+  return shortCallIds(items, (item) => vendorItemOf(item) !== undefined)
+}
+
+class History {
+  readonly input: Fields[] = []
+  readonly #ids: SentCallIds
+  readonly #answered: ReadonlySet<string>
+  /** The kind of each call in the request; undefined for one that is unknown here. */
+  readonly #calls = new Map<string, string | undefined>()
+  /** Held until the item it led to: the vendor refuses reasoning without one. */
+  #reasoning: Fields[] = []
+  /** The vendor refuses its own ids on items without their reasoning. */
+  #hasReasoning = false
+
+  constructor(items: readonly OutputItem[], ids: SentCallIds) {
+    this.#ids = ids
+    const outputs = items.filter((item) => item.type === 'function_call_output')
+    this.#answered = new Set(outputs.map(({ call_id }) => call_id))
+  }
+
+  add(item: OutputItem): void {
+    if (wasAbandoned(item)) return
+    switch (item.type) {
+      case 'message':
+        return item.origin === 'agent' ? this.#addAnswer(item) : this.#addPrompt(item)
+      case 'reasoning':
+        return this.#addReasoning(item)
+      case 'function_call':
+        return this.#addCall(item)
+      case 'function_call_output':
+        return this.#addOutput(item)
+      case 'approval_request':
+      case 'approval_response':
+      case 'error':
+      case 'cancelled':
+        return // what went wrong here is not the model's to know
+    }
+  }
+
+  #addPrompt(item: Item<'message'>): void {
+    this.#forgetReasoning()
+    this.input.push({ type: 'message', role: item.origin, content: promptParts(item) })
+  }
+
+  #addAnswer(item: Item<'message'>): void {
+    const { phase, id }: Fields = vendorItemOf(item) ?? {}
+    this.#addOwn({
+      type: 'message',
+      role: 'assistant',
+      ...(typeof phase === 'string' && { phase }),
+      ...this.#idOf(id),
+      content: contentOf(item),
+    })
+  }
+
+  /** Only encrypted reasoning is usable: the vendor stores none. */
+  #addReasoning(item: Item<'reasoning'>): void {
+    const own = vendorItemOf(item)
+    if (own === undefined) return
+    if (own.type !== 'reasoning') this.#addOwn(own)
+    else if (typeof own['encrypted_content'] === 'string') this.#reasoning.push(withoutNulls(own))
+  }
+
+  #addCall(item: Item<'function_call'>): void {
+    const { call_id, provider_metadata } = item
+    const own = vendorItemOf(item)
+    const isVendors = isExecutedByProvider(provider_metadata)
+    if (isVendors && own === undefined) {
+      this.#calls.set(call_id, undefined)
+      return
+    }
+    const kind = own?.type ?? 'function_call'
+    this.#calls.set(call_id, kind)
+    if (own === undefined || kind === 'function_call' || kind === 'custom_tool_call') {
+      this.#addClientCall(item, kind)
+    } else if (isVendors || this.#answered.has(call_id)) {
+      // A vendor tool that waits for the client can only be omitted.
+      this.#addOwn(own)
+    }
+  }
+
+  #addClientCall(item: Item<'function_call'>, kind: string): void {
+    const { call_id, name } = item
+    const { id, ...rest }: Fields = vendorItemOf(item) ?? {}
+    const isCustom = kind === 'custom_tool_call'
+    this.#addOwn({
+      ...rest,
+      ...this.#idOf(id),
+      type: kind,
+      call_id: this.#sentId(item),
+      name,
+      ...(isCustom ? { input: customInput(item.arguments) } : { arguments: item.arguments }),
+    })
+    // An interrupted turn leaves such calls behind, and the vendor refuses them.
+    if (!this.#answered.has(call_id)) {
+      const call = { call_id: this.#sentId(item) }
+      this.input.push(outputItem(kind, { ...call, output: NOT_RUN, success: false }))
+    }
+  }
+
+  #addOutput(item: Item<'function_call_output'>): void {
+    const { call_id, provider_metadata } = item
+    const own = vendorItemOf(item)
+    if (isExecutedByProvider(provider_metadata)) {
+      // An output inside its call was already sent with it.
+      if (own?.type.endsWith('_output')) this.input.push(own)
+      return
+    }
+    if (!this.#calls.has(call_id)) {
+      throw invalidOption('input', `the output of ${call_id} has no call`)
+    }
+    const kind = this.#calls.get(call_id)
+    if (kind === undefined) return
+    this.#forgetReasoning()
+    this.input.push(outputItem(kind, { ...item, call_id: this.#sentId(item) }))
+  }
+
+  #addOwn(fields: Fields): void {
+    this.input.push(...this.#reasoning, fields)
+    if (this.#reasoning.length > 0) this.#hasReasoning = true
+    this.#reasoning = []
+  }
+
+  #sentId({ call_id }: { readonly call_id: string }): string {
+    return sentId(this.#ids, call_id)
+  }
+
+  #idOf(id: unknown): Fields {
+    const isPaired = this.#hasReasoning || this.#reasoning.length > 0
+    return typeof id === 'string' && isPaired ? { id } : {}
+  }
+
+  #forgetReasoning(): void {
+    this.#reasoning = []
+    this.#hasReasoning = false
+  }
+}
+
+function promptParts({ content, attachments = [] }: Item<'message'>): Fields[] {
+  const parts = attachments.map(attachmentPart)
+  if (content === '' && parts.length > 0) return parts
+  return [{ type: 'input_text', text: content }, ...parts]
+}
+
+function attachmentPart(attachment: Attachment): Fields {
+  const url = dataUrl(attachment)
+  if (attachment.type === 'image') return { type: 'input_image', image_url: url, detail: 'auto' }
+  return { type: 'input_file', filename: filenameOf(attachment), file_data: url }
+}
+
+function vendorItemOf(item: OutputItem): WireItem | undefined {
+  const fields = vendorFields('openai', item)
+  return isWireItem(fields) ? fields : undefined
+}
+
+/** The vendor's original parts, unless the text has changed. */
+function contentOf(item: Item<'message'>): Fields[] {
+  const { content, annotations, refusal }: Fields = vendorItemOf(item) ?? {}
+  const parts = asList(content).filter(isRecord)
+  const text = parts.map((part) => part['text'] ?? part['refusal']).join('')
+  if (parts.length > 0 && text === item.content) return parts
+  if (refusal === true) return [{ type: 'refusal', refusal: item.content }]
+  return [{ type: 'output_text', text: item.content, annotations: asList(annotations) }]
+}
+
+function customInput(args: string): string {
+  return asString(parseJsonObject(args)?.['input']) ?? args
+}
+
+/** Removes nulls, which the vendor sends but does not accept. */
+function withoutNulls(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
+}
+
+interface ToolOutput {
+  call_id: string
+  output: string
+  success: boolean
+}
+
+const WRITERS = new Map<string, (output: ToolOutput) => Fields>([
+  ['function_call', ({ call_id, output }) => ({ type: 'function_call_output', call_id, output })],
+  [
+    'custom_tool_call',
+    ({ call_id, output }) => ({ type: 'custom_tool_call_output', call_id, output }),
+  ],
+  [
+    'local_shell_call',
+    ({ call_id, output }) => ({ type: 'local_shell_call_output', id: call_id, output }),
+  ],
+  ['shell_call', shellOutput],
+  [
+    'apply_patch_call',
+    ({ call_id, output, success }) => ({
+      type: 'apply_patch_call_output',
+      call_id,
+      status: success ? 'completed' : 'failed',
+      output,
+    }),
+  ],
+  ['computer_call', computerOutput],
+  ['mcp_approval_request', approval],
+])
+
+/** The output of a call in the vendor's form. Throws for calls without outputs. */
+export function outputItem(kind: string, output: ToolOutput): Fields {
+  const write = WRITERS.get(kind)
+  if (write === undefined) throw refusedOutput(output, `a ${kind} takes no output`)
+  return write(output)
+}
+
+/** A list of chunks in the vendor's form, or plain text from the command. */
+function shellOutput({ call_id, output, success }: ToolOutput): Fields {
+  const chunks = parseJsonSafe(output)
+  const outcome = { type: 'exit', exit_code: success ? 0 : 1 }
+  const plain = [{ stdout: output, stderr: '', outcome }]
+  return { type: 'shell_call_output', call_id, output: Array.isArray(chunks) ? chunks : plain }
+}
+
+function computerOutput(output: ToolOutput): Fields {
+  const screenshot = parseJsonSafe(output.output)
+  if (!isRecord(screenshot))
+    throw refusedOutput(output, 'a computer_call takes a screenshot object')
+  return { type: 'computer_call_output', call_id: output.call_id, output: screenshot }
+}
+
+/** Only the exact word approves; a successful tool result does not. */
+function approval({ call_id, output }: ToolOutput): Fields {
+  const answer = parseJsonSafe(output)
+  const approve = isRecord(answer) && answer['approve'] === true
+  return { type: 'mcp_approval_response', approval_request_id: call_id, approve }
+}
+
+function refusedOutput({ call_id }: ToolOutput, reason: string): TurnstreamError {
+  return invalidOption('input', `the output of ${call_id}: ${reason}`)
+}
