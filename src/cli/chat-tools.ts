@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import { printable } from '../protocol/printable.ts'
 import type { Approval, PendingCall, StreamOutput } from '../protocol/stream-output.ts'
 import { CommandError, UsageError } from './command.ts'
 import type { GatewayClient } from './gateway-client.ts'
 import type { Terminal } from './terminal.ts'
-import { messageOf, printable } from './text.ts'
+import { messageOf } from './text.ts'
 
 /** The result of a client tool, as a submit takes it. */
 export interface CallResult {

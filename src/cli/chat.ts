@@ -1,4 +1,5 @@
 import { ROUTES } from '../protocol/names.ts'
+import { clip, printable } from '../protocol/printable.ts'
 import type {
   Approval,
   MessageSnapshot,
@@ -26,7 +27,7 @@ import {
 } from './gateway-client.ts'
 import { readBounded } from './http.ts'
 import type { Terminal } from './terminal.ts'
-import { clip, describeCall, jsonLine, messageOf, printable } from './text.ts'
+import { describeCall, jsonLine, messageOf } from './text.ts'
 
 export const chat = defineCommand({
   name: 'chat',

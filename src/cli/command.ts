@@ -2,8 +2,9 @@ import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { suggestion } from '../protocol/nearest.ts'
+import { printable } from '../protocol/printable.ts'
 import type { Terminal } from './terminal.ts'
-import { jsonLine, printable, wrap } from './text.ts'
+import { jsonLine, wrap } from './text.ts'
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]

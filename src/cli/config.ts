@@ -1,3 +1,4 @@
+import { printable } from '../protocol/printable.ts'
 import { REDACTED, redacting } from '../protocol/redaction.ts'
 import { parseUrl } from '../protocol/url.ts'
 import type { ConfiguredProvider } from '../turns/providers.ts'
@@ -21,7 +22,6 @@ import {
 import { SETTINGS, type Setting } from './serve/settings.ts'
 import type { ToolSetting } from './serve/tool-settings.ts'
 import type { Terminal } from './terminal.ts'
-import { printable } from './text.ts'
 
 const ACTIONS = ['print'] as const
 

@@ -1,5 +1,6 @@
 import { parseJsonSafe } from '../protocol/json.ts'
 import { ROUTES, SSE_EVENTS } from '../protocol/names.ts'
+import { clip, printable } from '../protocol/printable.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { CommandError, defineCommand, EXIT } from './command.ts'
@@ -14,7 +15,7 @@ import {
   URL_OPTION,
 } from './gateway-client.ts'
 import type { Terminal } from './terminal.ts'
-import { clip, describeOutput, printable } from './text.ts'
+import { describeOutput } from './text.ts'
 
 export const tail = defineCommand({
   name: 'tail',

@@ -1,19 +1,8 @@
+import { CONTROLS } from '../protocol/printable.ts'
 import type { StreamOutput, ToolCall } from '../protocol/stream-output.ts'
-
-/**
- * Terminal control characters: C0 and C1 controls except tab and newline, DEL, and the
- * controls that change the direction of text.
- */
-const CONTROLS = String.raw`[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]`
-const CONTROL = new RegExp(CONTROLS, 'gu')
 
 /** The escape sequences of `Terminal.style`. */
 const STYLE_OR_CONTROL = new RegExp(String.raw`\u001b\[\d{1,2}m|${CONTROLS}`, 'gu')
-
-/** Drops control characters from text of models, servers and files. */
-export function printable(text: string): string {
-  return text.replaceAll(CONTROL, '')
-}
 
 /**
  * Escapes the control characters that are left in output, except our own styles. Inside JSON the escape is
@@ -23,14 +12,6 @@ export function escapeControls(text: string): string {
   return text.replaceAll(STYLE_OR_CONTROL, (found) =>
     found.length > 1 ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-}
-
-/** One line, truncated in the middle: the start identifies it, the end is new. */
-export function clip(text: string, room: number): string {
-  const line = printable(text).replaceAll(/\s+/g, ' ')
-  if (line.length <= room) return line
-  const head = Math.ceil(room / 2)
-  return `${line.slice(0, head)}…${line.slice(line.length - (room - head - 1))}`
 }
 
 /** Breaks long lines at spaces, and indents what follows like the text after the line's last gap. */

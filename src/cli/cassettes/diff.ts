@@ -5,8 +5,9 @@ import {
   LAYERS,
   type Layer,
 } from '../../cassettes/compare.ts'
+import { clip } from '../../protocol/printable.ts'
 import { defineCommand, EXIT, UsageError } from '../command.ts'
-import { clip, jsonLine } from '../text.ts'
+import { jsonLine } from '../text.ts'
 import { readCassetteFile } from './input.ts'
 
 export const diff = defineCommand({

@@ -19,7 +19,7 @@ import { findWarnings, isOpenTo, isPlainHttp, refusePublic } from '../serve/serv
 import type { Settings } from '../serve/settings.ts'
 import type { Terminal } from '../terminal.ts'
 import { messageOf } from '../text.ts'
-import { type Check, fail, ok, redactCheck, skipped, warn, writeReport } from './check.ts'
+import { type Check, fail, ok, redactCheck, skipped, warn } from './check.ts'
 import { codexChecks } from './codex-checks.ts'
 import { embeddedChecks } from './embedded-checks.ts'
 import { endpointChecks } from './endpoint/endpoint-checks.ts'
@@ -36,6 +36,7 @@ import {
 } from './machine-checks.ts'
 import { checkProviders, defaultProviderCheck } from './provider-checks.ts'
 import { checkRedis } from './redis-checks.ts'
+import { writeReport } from './report.ts'
 import { toolChecks } from './tool-checks.ts'
 
 const ENDPOINT_OPTIONS = {

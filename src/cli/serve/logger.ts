@@ -1,9 +1,10 @@
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { printable } from '../../protocol/printable.ts'
 import type { Redact } from '../../protocol/redaction.ts'
 import type { GatewayOptions } from '../../server/gateway.ts'
 import { knownCode } from '../../server/metrics/gateway-metrics.ts'
 import type { Terminal } from '../terminal.ts'
-import { printable, withoutQuotes } from '../text.ts'
+import { withoutQuotes } from '../text.ts'
 
 type LogFields = Readonly<Record<string, string | number | boolean>>
 

@@ -1,7 +1,7 @@
 /** What is decided without looking at anything. */
 
 import { describe, expect, test } from 'vitest'
-import { redactCheck, writeReport } from '../../../src/cli/doctor/check.ts'
+import { redactCheck } from '../../../src/cli/doctor/check.ts'
 import { diskCheck } from '../../../src/cli/doctor/embedded-checks.ts'
 import {
   type ClockReading,
@@ -14,6 +14,7 @@ import {
   thisMachine,
 } from '../../../src/cli/doctor/machine-checks.ts'
 import { redisChecks } from '../../../src/cli/doctor/redis-checks.ts'
+import { writeReport } from '../../../src/cli/doctor/report.ts'
 import { readConfiguration } from '../../../src/cli/serve/configuration.ts'
 import { FORMAT } from '../../../src/log/redis/keys.ts'
 import { redacting } from '../../../src/protocol/redaction.ts'

@@ -1,5 +1,5 @@
+import { clip } from '../../../protocol/printable.ts'
 import type { Answer } from '../../http.ts'
-import { clip } from '../../text.ts'
 import { type Check, ok, skipped } from '../check.ts'
 
 /** Where a server differs from what clients expect. */
