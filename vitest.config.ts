@@ -1,19 +1,24 @@
+import { defaultServerConditions } from 'vite'
 import { defineConfig } from 'vitest/config'
+
+/** Our packages are tested from their sources. */
+const conditions = ['@turnstream/source', ...defaultServerConditions]
 
 /** Files that replace a module or a global, which others in their process would see. */
 const ISOLATED = [
   'test/bench/measure.test.ts',
-  'test/clients/ui/**/*.test.ts',
-  'test/react/**/*.test.ts',
+  'packages/turnstream/test/clients/ui/**/*.test.ts',
+  'packages/client/test/react/**/*.test.ts',
   'test/scripts/**/*.test.ts',
-  'test/server/auth/key-ring.test.ts',
-  'test/testing/fake-clock.test.ts',
+  'packages/turnstream/test/server/auth/key-ring.test.ts',
+  'packages/conformance/test/fake-clock.test.ts',
 ]
 
 /** `npm test` leaves out slow tests. */
 const isQuick = process.argv.some((argument) => argument.includes('!slow'))
 
 export default defineConfig({
+  ssr: { resolve: { conditions } },
   test: {
     // Most files share a process: loading the same modules for each of them took more time than the tests.
     projects: [
@@ -21,7 +26,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'shared',
-          include: ['test/**/*.test.ts'],
+          include: ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
           exclude: [...ISOLATED, '**/node_modules/**'],
           isolate: false,
         },
@@ -51,9 +56,9 @@ export default defineConfig({
     dangerouslyIgnoreUnhandledErrors: false,
     coverage: {
       provider: 'v8',
-      include: ['src/**'],
+      include: ['packages/*/src/**'],
       // The command line is run as a child process, where coverage cannot see it.
-      exclude: ['src/cli/**'],
+      exclude: ['packages/turnstream/src/cli/**'],
       thresholds: { lines: 98, functions: 98, branches: 95, statements: 98 },
     },
   },

@@ -101,12 +101,12 @@ function memory() {
   printTable('channel, memory beside the event itself', [{ 'bytes per buffered event': bytes }])
 }
 
-/** @returns {import('../src/index.ts').ResponseStream<number>} */
+/** @returns {import('../packages/turnstream/src/index.ts').ResponseStream<number>} */
 function openUnbounded() {
   return new ResponseStream(undefined, { enableBackpressure: false })
 }
 
-/** @param {import('../src/index.ts').ResponseStream<number>} stream @param {number} depth */
+/** @param {import('../packages/turnstream/src/index.ts').ResponseStream<number>} stream @param {number} depth */
 function fill(stream, depth) {
   for (let i = 0; i < depth; i++) stream.addEvent(i)
 }

@@ -2,7 +2,7 @@
 // Load: a Responses server sends 50 timestamped tokens a second. A client of the app-server measures the age of each
 //     notification, a client of the gateway the age of each Chat Completions chunk. Both app-servers have the same
 //     configuration. They and the gateway run in separate processes, alternately; the gateway has an embedded store.
-//     Needs the codex of test/clients/codex (436 MB, from npm).
+//     Needs the codex of packages/turnstream/test/clients/codex (436 MB, from npm).
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,9 @@ const ROUNDS = isQuick ? 2 : 5
 /** Limit of the added median. */
 const LIMIT_MS = 10
 
-const CLIENTS = fileURLToPath(new URL('../test/clients/codex/', import.meta.url))
+const CLIENTS = fileURLToPath(
+  new URL('../packages/turnstream/test/clients/codex/', import.meta.url),
+)
 
 /** @param {import('node:http').ServerResponse} response @param {string} type @param {object} fields */
 function send(response, type, fields) {

@@ -24,8 +24,8 @@ import {
   Providers,
 } from './turnstream-server.mjs'
 
-/** @typedef {import('../src/index.ts').Provider} Provider */
-/** @typedef {import('../src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('../packages/turnstream/src/index.ts').Provider} Provider */
+/** @typedef {import('../packages/core/src/log/turn-log.ts').TurnLog} TurnLog */
 
 /**
  * @typedef {object} ServerSpec
@@ -67,7 +67,7 @@ function timedProvider(provider) {
       const events = provider.stream(request, run, signal)
       const add = events.addEvent.bind(events)
       const send = events.send.bind(events)
-      /** @param {import('../src/index.ts').StreamEventPayload} event */
+      /** @param {import('../packages/turnstream/src/index.ts').StreamEventPayload} event */
       const note = (event) => {
         if (event.type === 'item_delta') sent.push(performance.now())
       }

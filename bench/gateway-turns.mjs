@@ -2,8 +2,8 @@
 // Tested by `test/bench/gateway-turns.test.ts`.
 import { fakeClock, turnstream } from './turnstream.mjs'
 
-/** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
-/** @typedef {import('../src/index.ts').StreamEventPayload} StreamEventPayload */
+/** @typedef {import('../packages/turnstream/src/index.ts').StreamEvent} StreamEvent */
+/** @typedef {import('../packages/turnstream/src/index.ts').StreamEventPayload} StreamEventPayload */
 
 /**
  * @typedef {object} Pace

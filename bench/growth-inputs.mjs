@@ -3,9 +3,9 @@ import { createServer } from 'vite'
 import { ArgumentsChecker, CassetteDecoder, compareCassettes, turnstream } from './turnstream.mjs'
 import { createGateway, openEmbeddedLog } from './turnstream-server.mjs'
 
-/** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
-/** @typedef {import('../src/index.ts').StreamEventPayload} StreamEventPayload */
-/** @typedef {import('../src/server.ts').Gateway} Gateway */
+/** @typedef {import('../packages/turnstream/src/index.ts').StreamEvent} StreamEvent */
+/** @typedef {import('../packages/turnstream/src/index.ts').StreamEventPayload} StreamEventPayload */
+/** @typedef {import('../packages/turnstream/src/server.ts').Gateway} Gateway */
 
 /**
  * @typedef {object} GrowingInput

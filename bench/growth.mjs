@@ -1,7 +1,7 @@
 // Q: does the cost of what a caller chooses grow in proportion? Load: requests, answers, histories, streams, schemas,
 //     cassettes and markdown of some size, and of ten times that size, which may cost fifteen times as much. CPU
 //     time of the process, all threads.
-//     `test/server/limits/chosen-cost.test.ts` counts the steps of the same inputs.
+//     `packages/turnstream/test/server/limits/chosen-cost.test.ts` counts the steps of the same inputs.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

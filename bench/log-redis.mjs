@@ -53,9 +53,9 @@ function ours(name, log, turns, write) {
 
 /**
  * Writes all turns at once, `size` records of a turn per append, sequentially; the last append seals.
- * @template {import('../src/log/turn-log.ts').LogName} Name
+ * @template {import('../packages/core/src/log/turn-log.ts').LogName} Name
  * @param {TurnLog} log @param {Lease[]} leases @param {Name} name
- * @param {import('../src/log/turn-log.ts').Entries[Name][][]} perTurn @param {number} size
+ * @param {import('../packages/core/src/log/turn-log.ts').Entries[Name][][]} perTurn @param {number} size
  */
 async function writeAll(log, leases, name, perTurn, size) {
   const writeTurn = async (/** @type {Lease} */ lease, /** @type {number} */ turn) => {

@@ -7,10 +7,10 @@ import { redisCommand, startRedis } from '../scripts/redis-server.mjs'
 import { processTurn } from './log-turns.mjs'
 import { processCpu } from './measure.mjs'
 
-/** @typedef {import('../src/log/turn-log.ts').Lease} Lease */
-/** @typedef {import('../src/log/turn-log.ts').LogName} LogName */
-/** @typedef {import('../src/testing/turn-log/append.ts').TextRecord} NewRecord */
-/** @typedef {import('../src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('../packages/core/src/log/turn-log.ts').Lease} Lease */
+/** @typedef {import('../packages/core/src/log/turn-log.ts').LogName} LogName */
+/** @typedef {import('../packages/conformance/src/turn-log/append.ts').TextRecord} NewRecord */
+/** @typedef {import('../packages/core/src/log/turn-log.ts').TurnLog} TurnLog */
 /** @typedef {import('./log-turns.mjs').StreamMessage} StreamMessage */
 /** @typedef {import('./log-turns.mjs').Turn} Turn */
 
@@ -68,7 +68,7 @@ export function createTurn(log, { turnId, threadId }) {
 
 /**
  * The writers that are open, by lease.
- * @type {WeakMap<Lease, Partial<Record<LogName, import('../src/log/turn-log.ts').LogWriter<any>>>>}
+ * @type {WeakMap<Lease, Partial<Record<LogName, import('../packages/core/src/log/turn-log.ts').LogWriter<any>>>>}
  */
 const writers = new WeakMap()
 

@@ -2,9 +2,9 @@
 // `test/bench/log-turns.test.ts`.
 import { eventIdsOf, turnstream } from './turnstream.mjs'
 
-/** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
-/** @typedef {import('../src/index.ts').StreamEventPayload} StreamEventPayload */
-/** @typedef {import('../src/index.ts').StreamMessage} StreamMessage */
+/** @typedef {import('../packages/turnstream/src/index.ts').StreamEvent} StreamEvent */
+/** @typedef {import('../packages/turnstream/src/index.ts').StreamEventPayload} StreamEventPayload */
+/** @typedef {import('../packages/turnstream/src/index.ts').StreamMessage} StreamMessage */
 
 /**
  * @typedef {object} Turn

@@ -14,7 +14,7 @@ const EVENTS = 100_000
 const TURNS = [1000, 10_000, 100_000]
 
 /**
- * @typedef {import('../src/index.ts').StreamEvent} StreamEvent
+ * @typedef {import('../packages/turnstream/src/index.ts').StreamEvent} StreamEvent
  * @typedef {(turn: StreamEvent[]) => () => Iterable<string>} Reduction Returns what reads the texts.
  */
 

@@ -1,6 +1,6 @@
 // Turns for the benches. Tested by `test/bench/turns.test.ts`.
 
-/** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
+/** @typedef {import('../packages/turnstream/src/index.ts').StreamEvent} StreamEvent */
 
 export const TURN_ID = 'bench-turn'
 

@@ -1,7 +1,7 @@
 // The published stores: a separate entry, because they need Node and two packages.
-const built = new URL('../dist/server.js', import.meta.url).href
+const built = new URL('../packages/turnstream/dist/server.js', import.meta.url).href
 
-/** @type {typeof import('../src/server.ts')} */
+/** @type {typeof import('../packages/turnstream/src/server.ts')} */
 export const {
   createCodexProvider,
   createGateway,
@@ -14,5 +14,7 @@ export const {
 } = await import(built)
 
 // It does not export this.
-/** @type {typeof import('../src/codex/binary.ts')} */
-export const { findCodex } = await import(new URL('../dist/codex/binary.js', import.meta.url).href)
+/** @type {typeof import('../packages/turnstream/src/codex/binary.ts')} */
+export const { findCodex } = await import(
+  new URL('../packages/turnstream/dist/codex/binary.js', import.meta.url).href
+)

@@ -1,5 +1,6 @@
-// Compiles src/ into dist/, copies the demo cassettes, writes the JSON Schemas beside it, and builds web/, the page, into dist/web.
-// With --if-stale it does nothing when dist/ is newer than its sources.
+// Compiles packages/*/src into their dist/, and builds web/, the page, into packages/turnstream/dist/web. The package
+// turnstream also gets its demo cassettes, the JSON Schemas, and the documents of the repository.
+// With --if-stale it does nothing when the build is newer than its sources.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -13,15 +14,27 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { inlineCore } from './inline-core.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const stamp = join(root, 'dist', '.built')
-const inputs = ['src', 'web', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json']
+const packages = join(root, 'packages')
+const product = join(packages, 'turnstream')
+const stamp = join(product, 'dist', '.built')
+
+/** A package comes after those that it imports. */
+const ORDER = ['core', 'client', 'conformance', 'turnstream']
+/** What the tarball of turnstream has from the root of the repository. */
+const DOCUMENTS = ['docs', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE', 'llms.txt']
+
+const inputs = [
+  ...ORDER.flatMap((name) => ['src', 'package.json'].map((path) => join('packages', name, path))),
+  ...['web', 'scripts', 'tsconfig.json', ...DOCUMENTS],
+]
 
 /** @param {string} path @returns {number} */
 function newestChange(path) {
-  const stats = statSync(path)
-  if (!stats.isDirectory()) return stats.mtimeMs
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (!stats?.isDirectory()) return stats?.mtimeMs ?? 0
   const inside = readdirSync(path).map((name) => newestChange(join(path, name)))
   return Math.max(stats.mtimeMs, ...inside)
 }
@@ -32,21 +45,31 @@ function isStale() {
   return inputs.some((input) => newestChange(join(root, input)) > built)
 }
 
-async function build() {
-  rmSync(join(root, 'dist'), { recursive: true, force: true })
+/** @param {string} name of a folder of packages/ */
+function compile(name) {
+  const folder = join(packages, name)
+  rmSync(join(folder, 'dist'), { recursive: true, force: true })
   const typescript = dirname(createRequire(import.meta.url).resolve('typescript/package.json'))
-  const tsc = join(typescript, 'bin', 'tsc')
-  execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
-    cwd: root,
+  execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', 'tsconfig.build.json'], {
+    cwd: folder,
     stdio: 'inherit',
   })
-  chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755)
-  cpSync(join(root, 'src', 'cli', 'demo'), join(root, 'dist', 'cli', 'demo'), {
+  if (name === 'client') inlineCore(join(packages, 'core', 'dist'), join(folder, 'dist'))
+}
+
+async function build() {
+  for (const name of ORDER) compile(name)
+  chmodSync(join(product, 'dist', 'cli', 'main.js'), 0o755)
+  cpSync(join(product, 'src', 'cli', 'demo'), join(product, 'dist', 'cli', 'demo'), {
     recursive: true,
     filter: (path) => !path.endsWith('.ts'),
   })
+  for (const name of DOCUMENTS.filter((each) => existsSync(join(root, each)))) {
+    rmSync(join(product, name), { recursive: true, force: true })
+    cpSync(join(root, name), join(product, name), { recursive: true })
+  }
   const schemas = await import(pathToFileURL(join(root, 'scripts', 'schemas.mjs')).href)
-  await schemas.writeSchemas(join(root, 'dist'))
+  await schemas.writeSchemas(join(product, 'dist'))
   const vite = await import('vite')
   await vite.build({ configFile: join(root, 'web', 'vite.config.ts'), logLevel: 'warn' })
   writeFileSync(stamp, '')

@@ -117,7 +117,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       join(root, 'tsconfig.build.json'),
       '--noEmitOnError',
     ],
-    server: [join(root, 'dist/cli/main.js'), 'serve', ...process.argv.slice(2)],
+    server: [join(root, 'packages/turnstream/dist/cli/main.js'), 'serve', ...process.argv.slice(2)],
     write: (text) => process.stdout.write(text),
   })
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void dev.close())

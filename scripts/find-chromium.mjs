@@ -12,7 +12,9 @@ import { installTestClients } from './install-test-clients.mjs'
  */
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
-const PACKAGE = fileURLToPath(new URL('../test/clients/chromium', import.meta.url))
+const PACKAGE = fileURLToPath(
+  new URL('../packages/turnstream/test/clients/chromium', import.meta.url),
+)
 /** Where the browser of npm is. npm removes it when it installs another version. */
 export const NPM_BROWSER = join(PACKAGE, 'node_modules/.unpacked')
 const UNPACK_LIMIT_MS = 120_000
@@ -24,7 +26,7 @@ const { default: chromium } = await import('@sparticuz/chromium')
 await chromium.executablePath()`
 
 /**
- * Looks in this order: `file`, the folders of `path`, the npm package of test/clients/chromium. `{ path: '' }` looks in
+ * Looks in this order: `file`, the folders of `path`, the npm package of packages/turnstream/test/clients/chromium. `{ path: '' }` looks in
  * no folder, so that the package is used. Throws an error with what was tried and what to do.
  * @param {{ file?: string | undefined, path?: string }} [where]
  * @returns {Chromium}

@@ -1,4 +1,4 @@
-// Installs what the tests of test/clients/ need besides the package: client frameworks. They have a separate lock
+// Installs what the tests of packages/turnstream/test/clients/ need besides the package: client frameworks. They have a separate lock
 // file, so users of the package do not install them. Subfolders hold large packages that few tests need.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const folder = fileURLToPath(new URL('../test/clients', import.meta.url))
+const folder = fileURLToPath(new URL('../packages/turnstream/test/clients', import.meta.url))
 const LIMIT_MS = 300_000
 
 /**

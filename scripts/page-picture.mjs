@@ -12,15 +12,19 @@ import { findChromium } from './find-chromium.mjs'
 import { installTestClients } from './install-test-clients.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const clients = join(root, 'test/clients/browser/')
+const clients = join(root, 'packages/turnstream/test/clients/browser/')
 const PROMPT = 'Is it worth going from Lisbon to Porto tomorrow?'
 
 installTestClients(clients)
-/** @type {import('../test/browser/playwright.ts').Playwright} */
+/** @type {import('../packages/turnstream/test/browser/playwright.ts').Playwright} */
 const { chromium } = createRequire(clients)('playwright-core')
 const folder = mkdtempSync(join(tmpdir(), 'turnstream-page-picture-'))
 const args = ['serve', '--port', '0', '--store', 'memory', '--scripted-speed', '0']
-const server = spawn(process.execPath, [join(root, 'dist/cli/main.js'), ...args], { cwd: folder })
+const server = spawn(
+  process.execPath,
+  [join(root, 'packages/turnstream/dist/cli/main.js'), ...args],
+  { cwd: folder },
+)
 const { file, env } = findChromium()
 const browser = await chromium.launch({
   executablePath: file,

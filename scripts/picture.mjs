@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url'
  */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
-const MAIN = join(root, 'dist/cli/main.js')
+const MAIN = join(root, 'packages/turnstream/dist/cli/main.js')
 
 /** Lines of the first reader before it is cut off, and how long it is away. */
 const CUT_AFTER = 5

@@ -1,6 +1,10 @@
-import { DEMO_MODELS, type DemoModel, demoRecording } from '../src/cli/demo/recordings.ts'
-import type { Recording } from '../src/formats/v2/recording.ts'
-import type { StreamEvent } from '../src/protocol/stream-event.ts'
+import type { Recording } from '../packages/core/src/formats/v2/recording.ts'
+import type { StreamEvent } from '../packages/core/src/protocol/stream-event.ts'
+import {
+  DEMO_MODELS,
+  type DemoModel,
+  demoRecording,
+} from '../packages/turnstream/src/cli/demo/recordings.ts'
 
 /** The demo recordings as lists of events. */
 export const DEMOS = {} as Readonly<Record<DemoModel, Recording>>

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { defineConfig } from 'vite'
+import { defaultClientConditions, defineConfig } from 'vite'
 
 const gateway = process.env['TURNSTREAM_URL'] ?? 'http://127.0.0.1:4010'
 
@@ -8,9 +8,12 @@ export default defineConfig({
   // The page may be mounted under a prefix.
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  resolve: { alias: { react: 'preact/compat' } },
+  resolve: {
+    alias: { react: 'preact/compat' },
+    conditions: ['@turnstream/source', ...defaultClientConditions],
+  },
   build: {
-    outDir: fileURLToPath(new URL('../dist/web', import.meta.url)),
+    outDir: fileURLToPath(new URL('../packages/turnstream/dist/web', import.meta.url)),
     emptyOutDir: true,
     target: 'es2022',
     // Would be an inline script.

@@ -1,37 +1,37 @@
 // The built package: killed processes also run in a Node without TypeScript. Loads only what is needed, so that
 // processes start quickly.
-const built = new URL('../../dist/', import.meta.url)
+const built = new URL('../../packages/turnstream/dist/', import.meta.url)
 
 /** @param {string} file */
 function load(file) {
   return import(new URL(file, built).href)
 }
 
-/** @type {typeof import('../../src/protocol/errors.ts')} */
+/** @type {typeof import('../../packages/core/src/protocol/errors.ts')} */
 export const { TurnstreamError } = await load('protocol/errors.js')
 
-/** @type {typeof import('../../src/protocol/ids.ts')} */
+/** @type {typeof import('../../packages/core/src/protocol/ids.ts')} */
 export const { eventIdsOf } = await load('protocol/ids.js')
 
-/** @type {typeof import('../../src/processor/stream-processor.ts')} */
+/** @type {typeof import('../../packages/core/src/processor/stream-processor.ts')} */
 export const { StreamProcessor } = await load('processor/stream-processor.js')
 
-/** @type {typeof import('../../src/log/memory-log.ts')} */
+/** @type {typeof import('../../packages/turnstream/src/log/memory-log.ts')} */
 export const { MemoryLog } = await load('log/memory-log.js')
 
-/** @type {typeof import('../../src/turns/reaper.ts')} */
+/** @type {typeof import('../../packages/turnstream/src/turns/reaper.ts')} */
 export const { endOrphan } = await load('turns/reaper.js')
 
 /** Where the data is. @typedef {{ directory: string, sync?: 'commit' | 'system' } | { url: string }} Place */
 
-/** @param {Place} place @returns {Promise<import('../../src/log/turn-log.ts').TurnLog>} */
+/** @param {Place} place @returns {Promise<import('../../packages/core/src/log/turn-log.ts').TurnLog>} */
 export async function openLog(place) {
   if ('directory' in place) {
-    /** @type {typeof import('../../src/log/embedded/open.ts')} */
+    /** @type {typeof import('../../packages/turnstream/src/log/embedded/open.ts')} */
     const { openEmbeddedLog } = await load('log/embedded/open.js')
     return openEmbeddedLog(place)
   }
-  /** @type {typeof import('../../src/log/redis/redis-log.ts')} */
+  /** @type {typeof import('../../packages/turnstream/src/log/redis/redis-log.ts')} */
   const { openRedisLog } = await load('log/redis/redis-log.js')
   return openRedisLog(place)
 }

@@ -1,10 +1,10 @@
 // What readers see of a turn, through the interface of the log.
 
-/** @typedef {import('../../src/log/turn-log.ts').LogName} LogName */
-/** @typedef {import('../../src/log/turn-log.ts').LogRecord} LogRecord */
-/** @typedef {import('../../src/log/turn-log.ts').Resync} Resync */
-/** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
-/** @typedef {import('../../src/log/turn-log.ts').TurnRecord} TurnRecord */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').LogName} LogName */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').LogRecord} LogRecord */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').Resync} Resync */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').TurnRecord} TurnRecord */
 /** @typedef {import('./random.mjs').Random} Random */
 
 /**

@@ -2,9 +2,9 @@
 import { digestOf } from './journal.mjs'
 import { StreamProcessor, TurnstreamError } from './library.mjs'
 
-/** @typedef {import('../../src/log/turn-log.ts').Lease} Lease */
-/** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
-/** @typedef {import('../../src/protocol/stream-event.ts').StreamEvent} StreamEvent */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').Lease} Lease */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('../../packages/core/src/protocol/stream-event.ts').StreamEvent} StreamEvent */
 /** @typedef {import('./journal.mjs').Entry} Entry */
 /** @typedef {import('./plan.mjs').PlannedTurn} PlannedTurn */
 /** @typedef {import('./random.mjs').Random} Random */
@@ -130,8 +130,8 @@ class Owner {
   }
 
   /**
-   * @param {import('../../src/index.ts').StreamMessage} message
-   * @param {import('../../src/index.ts').StreamOutput} output
+   * @param {import('../../packages/turnstream/src/index.ts').StreamMessage} message
+   * @param {import('../../packages/turnstream/src/index.ts').StreamOutput} output
    */
   async #show({ eventId, timestamp, payload }, output) {
     const seal = output.type === 'turn_complete' || output.type === 'turn_error'

@@ -3,7 +3,7 @@
 import { eventIdsOf } from './library.mjs'
 import { Random } from './random.mjs'
 
-/** @typedef {import('../../src/protocol/stream-event.ts').StreamEventPayload} Payload */
+/** @typedef {import('../../packages/core/src/protocol/stream-event.ts').StreamEventPayload} Payload */
 /** @typedef {'message' | 'reasoning'} TextType */
 
 /**

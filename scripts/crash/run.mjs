@@ -9,7 +9,7 @@ import { Family } from './processes.mjs'
 import { Random } from './random.mjs'
 import { Verifier, Violation } from './verifier.mjs'
 
-/** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').TurnLog} TurnLog */
 /** @typedef {'embedded' | 'redis-client' | 'redis-server'} Target */
 /** @typedef {{ kills: number, turns: number, acknowledged: number, found: number, orphans: number }} Summary */
 

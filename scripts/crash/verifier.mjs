@@ -8,8 +8,8 @@ import { observeTurn, readEvents } from './observe.mjs'
 import { nameOf, placeOf, planTurn } from './plan.mjs'
 import { faultOfEvents, faultOfTurn } from './verify-turn.mjs'
 
-/** @typedef {import('../../src/log/turn-log.ts').Orphan} Orphan */
-/** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').Orphan} Orphan */
+/** @typedef {import('../../packages/core/src/log/turn-log.ts').TurnLog} TurnLog */
 /** @typedef {import('./ledger.mjs').Promised} Promised */
 /** @typedef {import('./random.mjs').Random} Random */
 

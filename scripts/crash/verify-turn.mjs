@@ -2,7 +2,7 @@
 import { digestOf } from './journal.mjs'
 import { StreamProcessor } from './library.mjs'
 
-/** @typedef {import('../../src/index.ts').StreamOutput} StreamOutput */
+/** @typedef {import('../../packages/turnstream/src/index.ts').StreamOutput} StreamOutput */
 /** @typedef {import('./ledger.mjs').Promised} Promised */
 /** @typedef {import('./observe.mjs').Observed} Observed */
 /** @typedef {import('./observe.mjs').Seen} Seen */

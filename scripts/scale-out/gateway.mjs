@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-const COMMAND = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+const COMMAND = fileURLToPath(
+  new URL('../../packages/turnstream/dist/cli/main.js', import.meta.url),
+)
 
 /** The environment that the tests need, without provider keys. */
 const { PATH = '' } = process.env

@@ -1,6 +1,6 @@
 // A reader that may be disconnected, and may reconnect to another gateway.
-const built = new URL('../../dist/index.js', import.meta.url).href
-/** @type {typeof import('../../src/index.ts')} */
+const built = new URL('../../packages/turnstream/dist/index.js', import.meta.url).href
+/** @type {typeof import('../../packages/turnstream/src/index.ts')} */
 const { SseDecoder } = await import(built)
 
 /**

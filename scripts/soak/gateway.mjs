@@ -19,14 +19,14 @@ import { LEASE_MS, RETENTION_MS, waitedForCpu } from './processes.mjs'
  * @property {number} running Turns.
  */
 
-const built = new URL('../../dist/', import.meta.url)
-/** @type {typeof import('../../src/server.ts')} */
+const built = new URL('../../packages/turnstream/dist/', import.meta.url)
+/** @type {typeof import('../../packages/turnstream/src/server.ts')} */
 const server = await import(new URL('server.js', built).href)
-/** @type {typeof import('../../src/index.ts')} */
+/** @type {typeof import('../../packages/turnstream/src/index.ts')} */
 const library = await import(new URL('index.js', built).href)
-/** @type {typeof import('../../src/async/clock.ts')} */
+/** @type {typeof import('../../packages/core/src/async/clock.ts')} */
 const { systemClock } = await import(new URL('async/clock.js', built).href)
-/** @type {typeof import('../../src/cli/demo/recordings.ts')} */
+/** @type {typeof import('../../packages/turnstream/src/cli/demo/recordings.ts')} */
 const demo = await import(new URL('cli/demo/recordings.js', built).href)
 
 const SWEEP_MS = 2000
@@ -34,7 +34,7 @@ const SWEEP_MS = 2000
 const SPEED = 15
 const SAMPLE_MS = 1000
 
-/** @type {{ name: string, store: Store, keys: import('../../src/server.ts').KeyEntry[] }} */
+/** @type {{ name: string, store: Store, keys: import('../../packages/turnstream/src/server.ts').KeyEntry[] }} */
 const { name, store, keys } = JSON.parse(process.argv[2] ?? '')
 
 let off = 0

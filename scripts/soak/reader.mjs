@@ -3,8 +3,8 @@ import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { open } from './http.mjs'
 
-const built = new URL('../../dist/index.js', import.meta.url).href
-/** @type {typeof import('../../src/index.ts')} */
+const built = new URL('../../packages/turnstream/dist/index.js', import.meta.url).href
+/** @type {typeof import('../../packages/turnstream/src/index.ts')} */
 const { SseDecoder } = await import(built)
 
 /** @typedef {import('./processes.mjs').SoakGateway} SoakGateway */

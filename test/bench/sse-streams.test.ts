@@ -6,7 +6,7 @@ import {
   openaiFrames,
   textChunksOf,
 } from '../../bench/sse-streams.mjs'
-import { readChunks } from '../sse/cuts.ts'
+import { readChunks } from '../../packages/core/test/sse/cuts.ts'
 
 describe.each([
   ['OpenAI-like', openaiFrames, ''],

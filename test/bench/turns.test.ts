@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { itemStart, messageTurn, sortableId, TEXT, tokenDeltas } from '../../bench/turns.mjs'
-import { estimateTokenCount } from '../../src/processor/options.ts'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
+import { estimateTokenCount } from '../../packages/core/src/processor/options.ts'
+import { isStreamEvent } from '../../packages/core/src/protocol/stream-event-guard.ts'
 
 test('the deltas are valid events of one token each, with unique ids', () => {
   const deltas = tokenDeltas(2500, 32)

@@ -4,8 +4,8 @@ import {
   anthropicToolCall,
   openaiResponses,
 } from '../../bench/vendor-streams.mjs'
-import { createSource, type SourceName } from '../../src/cli/formats.ts'
-import { ResponseReducer } from '../../src/reducer/reduce.ts'
+import { ResponseReducer } from '../../packages/core/src/reducer/reduce.ts'
+import { createSource, type SourceName } from '../../packages/turnstream/src/cli/formats.ts'
 
 function reduce(vendor: SourceName, chunks: Uint8Array[]) {
   const unknown: string[] = []

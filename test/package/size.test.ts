@@ -8,8 +8,8 @@ import { root } from '../repository/sources.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const CLIENT = join(root, 'src/client.ts')
-const SHARE = join(root, 'src/client-share.ts')
+const CLIENT = join(root, 'packages/client/src/index.ts')
+const SHARE = join(root, 'packages/client/src/share.ts')
 
 const ENTRY = 'virtual:page'
 
@@ -79,7 +79,9 @@ describe.each([
   })
 
   test('turnstream/react is at most 1.5 KB, and loads the client of the page', async () => {
-    const code = await bundled(`export * from '${join(root, 'src/react.ts')}'`, ['react'])
+    const code = await bundled(`export * from '${join(root, 'packages/client/src/react.ts')}'`, [
+      'react',
+    ])
     expect(code).toContain('useThread')
     expect(code).not.toContain('/api/v2')
     expect(sizeOf(code)).toBeLessThanOrEqual(1536)
@@ -87,7 +89,7 @@ describe.each([
 })
 
 test('the page loads at most 60 KB at first, compressed', () => {
-  const page = join(root, 'dist/web')
+  const page = join(root, 'packages/turnstream/dist/web')
   const html = readFileSync(join(page, 'index.html'), 'utf8')
   const loaded = Array.from(html.matchAll(/(?:src|href)="(\.\/[^"]+)"/g), ([, path = '']) => path)
   expect(loaded).toHaveLength(3)

@@ -62,10 +62,12 @@ test('the tarball contains exactly the build, its sources and the documents', ()
     const name = file.replace(/^src\//, 'dist/').replace(/\.ts$/, '')
     return ['.d.ts', '.d.ts.map', '.js', '.js.map'].map((extension) => `${name}${extension}`)
   })
-  const schemas = SCHEMAS.map((name) => `dist/schema/${name}.json`)
+  const schemas = SCHEMAS.map((name) => `packages/turnstream/dist/schema/${name}.json`)
   const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'llms.txt', 'package.json']
-  const shown = ['dist/web', 'docs', 'examples'].flatMap(filesUnder)
-  const demos = filesUnder('dist/cli/demo').filter((file) => file.includes('.cassette.jsonl'))
+  const shown = ['packages/turnstream/dist/web', 'docs', 'examples'].flatMap(filesUnder)
+  const demos = filesUnder('packages/turnstream/dist/cli/demo').filter((file) =>
+    file.includes('.cassette.jsonl'),
+  )
   expect(demos).toHaveLength(5)
   const expected = [...sources, ...compiled, ...demos, ...schemas, ...documents, ...shown]
   const advice = 'if dist/ is older than src/, run `npm run build`'

@@ -157,8 +157,8 @@ describe('the token path', () => {
   })
 
   test('the check sees a package behind two imports', () => {
-    expect(packagesLoadedBy('src/protocol/response.ts')).toContainEqual(
-      'src/protocol/response.ts > src/protocol/output-item.ts > src/protocol/shape.ts > zod',
+    expect(packagesLoadedBy('packages/core/src/protocol/response.ts')).toContainEqual(
+      'packages/core/src/protocol/response.ts > packages/core/src/protocol/output-item.ts > packages/core/src/protocol/shape.ts > zod',
     )
   })
 })

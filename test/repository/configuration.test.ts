@@ -3,18 +3,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type * as z from 'zod'
-import { CONFIG_FILE, PROVIDER_KEYS } from '../../src/cli/serve/configuration.ts'
-import { KNOWN_PROVIDERS, SCRIPTED_MODELS } from '../../src/cli/serve/providers.ts'
-import { parseServeOptions } from '../../src/cli/serve/serve.ts'
+import {
+  CONFIG_FILE,
+  PROVIDER_KEYS,
+} from '../../packages/turnstream/src/cli/serve/configuration.ts'
+import {
+  KNOWN_PROVIDERS,
+  SCRIPTED_MODELS,
+} from '../../packages/turnstream/src/cli/serve/providers.ts'
+import { parseServeOptions } from '../../packages/turnstream/src/cli/serve/serve.ts'
 import {
   SETTING_NAMES,
   SETTINGS,
   type Setting,
   toFlag,
   toVariable,
-} from '../../src/cli/serve/settings.ts'
-import { TOOL_KEYS } from '../../src/cli/serve/tool-settings.ts'
-import { PROVIDER_KINDS } from '../../src/providers/provider.ts'
+} from '../../packages/turnstream/src/cli/serve/settings.ts'
+import { TOOL_KEYS } from '../../packages/turnstream/src/cli/serve/tool-settings.ts'
+import { PROVIDER_KINDS } from '../../packages/turnstream/src/providers/provider.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 

@@ -3,11 +3,14 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { openEmbeddedLog } from '../../packages/turnstream/src/log/embedded/open.ts'
+import { sha256Of } from '../../packages/turnstream/src/server/auth/key-ring.ts'
+import {
+  fakeEndpoint,
+  KEY,
+} from '../../packages/turnstream/test/cli/doctor/endpoint/fake-endpoint.ts'
+import { bothReports, folder, PATIENCE } from '../../packages/turnstream/test/cli/doctor/support.ts'
 import { startRedis } from '../../scripts/redis-server.mjs'
-import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
-import { sha256Of } from '../../src/server/auth/key-ring.ts'
-import { fakeEndpoint, KEY } from '../cli/doctor/endpoint/fake-endpoint.ts'
-import { bothReports, folder, PATIENCE } from '../cli/doctor/support.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 

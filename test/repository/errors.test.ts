@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ERROR_CODES, type ErrorCode } from '../../src/protocol/errors.ts'
+import { ERROR_CODES, type ErrorCode } from '../../packages/core/src/protocol/errors.ts'
 import { literalsOf, read, sourceFiles } from './sources.ts'
 
 const codes = Object.keys(ERROR_CODES) as ErrorCode[]
@@ -14,12 +14,12 @@ const documented = [
 }))
 const used = new Set(
   sourceFiles()
-    .filter((file) => file !== 'src/protocol/errors.ts')
+    .filter((file) => file !== 'packages/core/src/protocol/errors.ts')
     .flatMap((file) => literalsOf(file)),
 )
 
 describe('docs/errors.md', () => {
-  test('explains each code of src/protocol/errors.ts once', () => {
+  test('explains each code of packages/core/src/protocol/errors.ts once', () => {
     expect(documented.map(({ code }) => code).toSorted()).toEqual(codes)
   })
 

@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { readConfiguration } from '../../src/cli/serve/configuration.ts'
-import type { createClient as createClientOfSources } from '../../src/client.ts'
-import { cuttingProxy } from '../cli/cutting-proxy.ts'
-import { type Process, turnstream } from '../cli/process.ts'
-import { freePort } from '../cli/support.ts'
+import type { createClient as createClientOfSources } from '../../packages/client/src/index.ts'
+import { readConfiguration } from '../../packages/turnstream/src/cli/serve/configuration.ts'
+import { cuttingProxy } from '../../packages/turnstream/test/cli/cutting-proxy.ts'
+import { type Process, turnstream } from '../../packages/turnstream/test/cli/process.ts'
+import { freePort } from '../../packages/turnstream/test/cli/support.ts'
 import { read, root } from './sources.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -326,7 +326,7 @@ describe('chat.html', () => {
     expect(html).toContain(IMPORT)
     const script =
       /<script type="module">(.*)<\/script>/s.exec(html)?.[1]?.replace(IMPORT, '') ?? ''
-    const { createClient } = await import(join(root, 'dist/client.js'))
+    const { createClient } = await import(join(root, 'packages/turnstream/dist/client.js'))
     return { html, script, createClient }
   }
 

@@ -34,7 +34,7 @@ describe('the programs', () => {
 })
 
 describe('the commands', () => {
-  const ours = `turnstream() { '${process.execPath}' '${join(root, 'dist/cli/main.js')}' "$@"; }`
+  const ours = `turnstream() { '${process.execPath}' '${join(root, 'packages/turnstream/dist/cli/main.js')}' "$@"; }`
 
   test.each(commands)('$name', { tags: ['slow'] }, ({ code, printed }) => {
     const script = `exec 2>&1\n${ours}\nnpx() { "$@"; }\n${code}`

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import * as client from '../../src/client.ts'
-import * as share from '../../src/client-share.ts'
-import * as main from '../../src/index.ts'
-import * as react from '../../src/react.ts'
-import * as server from '../../src/server.ts'
-import * as testing from '../../src/testing/index.ts'
+import * as client from '../../packages/client/src/index.ts'
+import * as react from '../../packages/client/src/react.ts'
+import * as share from '../../packages/client/src/share.ts'
+import * as testing from '../../packages/conformance/src/index.ts'
+import * as main from '../../packages/turnstream/src/index.ts'
+import * as server from '../../packages/turnstream/src/server.ts'
 import { exportedTypesOf } from './sources.ts'
 
 /**
@@ -13,7 +13,7 @@ import { exportedTypesOf } from './sources.ts'
  */
 const PUBLIC = {
   main: {
-    file: 'src/index.ts',
+    file: 'packages/turnstream/src/index.ts',
     module: main,
     values: [
       'ChatCompletionsEncoder',
@@ -187,7 +187,7 @@ const PUBLIC = {
     ],
   },
   server: {
-    file: 'src/server.ts',
+    file: 'packages/turnstream/src/server.ts',
     module: server,
     values: [
       'KeyRing',
@@ -304,7 +304,7 @@ const PUBLIC = {
     ],
   },
   client: {
-    file: 'src/client.ts',
+    file: 'packages/client/src/index.ts',
     module: client,
     values: [
       'ClientError',
@@ -349,19 +349,19 @@ const PUBLIC = {
     ],
   },
   share: {
-    file: 'src/client-share.ts',
+    file: 'packages/client/src/share.ts',
     module: share,
     values: ['shareConnections'],
     types: ['Locks', 'ShareOptions'],
   },
   react: {
-    file: 'src/react.ts',
+    file: 'packages/client/src/react.ts',
     module: react,
     values: ['useSubmit', 'useThread', 'useThreads', 'useTurn'],
     types: ['SubmitState', 'ThreadsState'],
   },
   testing: {
-    file: 'src/testing/index.ts',
+    file: 'packages/conformance/src/index.ts',
     module: testing,
     values: ['describeTurnLog', 'fakeClock', 'payloads'],
     types: ['FakeClock', 'SuiteOptions', 'SuiteRunner', 'TurnLogUnderTest'],

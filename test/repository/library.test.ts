@@ -1,14 +1,18 @@
 /** docs/library.md says what the code does: names, defaults, codes. */
 import { describe, expect, test } from 'vitest'
-import * as client from '../../src/client.ts'
-import * as share from '../../src/client-share.ts'
-import { decodeLegacy, isLegacyName, legacyName } from '../../src/formats/codex/decode-legacy.ts'
-import { MAX_ARGUMENT_CHARS } from '../../src/formats/translation.ts'
-import * as main from '../../src/index.ts'
-import { resolveOptions } from '../../src/processor/options.ts'
-import * as react from '../../src/react.ts'
-import * as server from '../../src/server.ts'
-import * as testing from '../../src/testing/index.ts'
+import * as client from '../../packages/client/src/index.ts'
+import * as react from '../../packages/client/src/react.ts'
+import * as share from '../../packages/client/src/share.ts'
+import * as testing from '../../packages/conformance/src/index.ts'
+import {
+  decodeLegacy,
+  isLegacyName,
+  legacyName,
+} from '../../packages/core/src/formats/codex/decode-legacy.ts'
+import { MAX_ARGUMENT_CHARS } from '../../packages/core/src/formats/translation.ts'
+import { resolveOptions } from '../../packages/core/src/processor/options.ts'
+import * as main from '../../packages/turnstream/src/index.ts'
+import * as server from '../../packages/turnstream/src/server.ts'
 import { exportedTypesOf, literalsOf, read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 
@@ -16,7 +20,7 @@ const page = read('docs/library.md')
 const ENTRIES = { main, server, client, share, react, testing }
 const EXPORTED = new Set([
   ...Object.values(ENTRIES).flatMap((entry) => Object.keys(entry)),
-  ...exportedTypesOf('src/index.ts'),
+  ...exportedTypesOf('packages/turnstream/src/index.ts'),
 ])
 
 describe('exports', () => {
@@ -101,7 +105,7 @@ describe('ResponseStream', () => {
 
   test('fails with the listed codes', () => {
     const isCode = (name: string) => name in main.ERROR_CODES
-    const thrown = literalsOf('src/async/response-stream.ts').filter(isCode)
+    const thrown = literalsOf('packages/core/src/async/response-stream.ts').filter(isCode)
     expect(codesIn(text).filter(isCode)).toEqual([...new Set(thrown)].toSorted())
   })
 })
@@ -116,7 +120,9 @@ describe('legacy notifications', () => {
   const rows = tableRows(text).map(([content, names = '']) => ({ content, names: codesIn(names) }))
 
   test('are all listed', () => {
-    const accepted = literalsOf('src/formats/codex/decode-legacy.ts').filter(isLegacyName)
+    const accepted = literalsOf('packages/core/src/formats/codex/decode-legacy.ts').filter(
+      isLegacyName,
+    )
     const listed = rows.flatMap(({ names }) => names)
     expect(listed.toSorted()).toEqual([...new Set(accepted)].toSorted())
   })

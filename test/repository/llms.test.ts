@@ -2,8 +2,8 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { ROUTES } from '../../packages/core/src/protocol/names.ts'
 import { toLlmsText } from '../../scripts/llms.mjs'
-import { ROUTES } from '../../src/protocol/names.ts'
 import { read, root } from './sources.ts'
 
 const text = read('llms.txt')

@@ -1,6 +1,6 @@
 /** docs/operations.md, the dashboard and the rules speak of the metrics that there are. */
 import { describe, expect, test } from 'vitest'
-import { METRICS } from '../../src/server/metrics/definitions.ts'
+import { METRICS } from '../../packages/turnstream/src/server/metrics/definitions.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 

@@ -2,7 +2,11 @@
 import { expect, test } from 'vitest'
 import { publicNames, typesMentionedBy } from './public-types.ts'
 
-const ENTRIES = ['src/index.ts', 'src/server.ts', 'src/testing/index.ts']
+const ENTRIES = [
+  'packages/turnstream/src/index.ts',
+  'packages/turnstream/src/server.ts',
+  'packages/conformance/src/index.ts',
+]
 
 /** Mentioned in public signatures, but nothing that a user has to name. */
 const OPAQUE: ReadonlySet<string> = new Set([

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Process, turnstream } from '../cli/process.ts'
+import { type Process, turnstream } from '../../packages/turnstream/test/cli/process.ts'
 import { linesOf, outdent, pattern } from './printed.ts'
 import { read } from './sources.ts'
 

@@ -43,7 +43,7 @@ export function sourceFiles(folder: string = src): string[] {
   return found.map(fromRoot).toSorted()
 }
 
-/** The folders directly under src/. */
+/** The folders directly under packages/turnstream/src/. */
 export function sourceFolders(): string[] {
   return readdirSync(src, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../packages/turnstream/src/log/embedded/open.ts'
 import { read, root } from './sources.ts'
 
 const COMMANDS = [...read('docs/storage.md').matchAll(/^```sh\n(.*?)^```/gms)].map(
@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test.each(COMMANDS)('%s', { timeout: 60_000 }, (code) => {
-  const ours = `turnstream() { '${process.execPath}' '${join(root, 'dist/cli/main.js')}' "$@"; }`
+  const ours = `turnstream() { '${process.execPath}' '${join(root, 'packages/turnstream/dist/cli/main.js')}' "$@"; }`
   const { status, stderr } = spawnSync('sh', ['-ec', `${ours}\n${code}`], {
     cwd: folder,
     encoding: 'utf8',

@@ -8,8 +8,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Process, turnstream } from '../cli/process.ts'
-import { freePort } from '../cli/support.ts'
+import { type Process, turnstream } from '../../packages/turnstream/test/cli/process.ts'
+import { freePort } from '../../packages/turnstream/test/cli/support.ts'
 import { linesOf, outdent, pattern } from './printed.ts'
 import { read, root } from './sources.ts'
 
@@ -82,7 +82,7 @@ async function startServer(code: string): Promise<string> {
 }
 
 async function run(code: string): Promise<string> {
-  const main = join(root, 'dist/cli/main.js')
+  const main = join(root, 'packages/turnstream/dist/cli/main.js')
   const functions = `turnstream() { '${process.execPath}' '${main}' "$@"; }\nnpx() { "$@"; }`
   const env = { ...process.env, TURNSTREAM_URL: url }
   const child = spawn('sh', ['-c', `exec 2>&1\n${functions}\n${code}`], { cwd: folder, env })

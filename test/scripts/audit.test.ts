@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { freePort } from '../cli/support.ts'
+import { freePort } from '../../packages/turnstream/test/cli/support.ts'
 
 const SCRIPT = new URL('../../scripts/audit.mjs', import.meta.url).pathname
 

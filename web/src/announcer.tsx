@@ -1,4 +1,4 @@
-import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
+import type { ItemSnapshot } from '../../packages/core/src/protocol/stream-output.ts'
 
 /** Only what is added is read. */
 const KEPT = 10

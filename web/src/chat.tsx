@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ConnectionState, ThreadState, TurnView } from '../../src/client.ts'
-import { useThread } from '../../src/react.ts'
+import type { ConnectionState, ThreadState, TurnView } from '../../packages/client/src/index.ts'
+import { useThread } from '../../packages/client/src/react.ts'
 import { isTemporary } from './causes.ts'
 import { Composer, focusComposer } from './composer.tsx'
 import { Confirm } from './confirm.tsx'

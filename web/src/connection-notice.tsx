@@ -1,4 +1,4 @@
-import type { ConnectionState } from '../../src/client.ts'
+import type { ConnectionState } from '../../packages/client/src/index.ts'
 import { isAboutKey, sentenceFor } from './causes.ts'
 import { NextTry } from './trouble.tsx'
 

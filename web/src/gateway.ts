@@ -1,5 +1,5 @@
-import { type Client, createClient } from '../../src/client.ts'
-import { shareConnections } from '../../src/client-share.ts'
+import { type Client, createClient } from '../../packages/client/src/index.ts'
+import { shareConnections } from '../../packages/client/src/share.ts'
 import { noteDelivery } from './outbox.ts'
 
 /** Of the gateway that serves this page, which may be mounted under a prefix. */

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'preact/compat'
-import type { Delivery } from '../../src/client.ts'
+import type { Delivery } from '../../packages/client/src/index.ts'
 
 export const cancelPath = (turnId: string) => `/api/v2/runs/${encodeURIComponent(turnId)}/cancel`
 export const approvalPath = (turnId: string, approvalId: string) =>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { TurnView } from '../../src/client.ts'
+import type { TurnView } from '../../packages/client/src/index.ts'
 
 /** Follows the newest text while the reader is at the end, and stays where the reader is when earlier turns come. */
 export function Scroller(props: {

@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { ThreadList } from '../../src/client.ts'
-import type { ThreadsState } from '../../src/react.ts'
+import type { ThreadList } from '../../packages/client/src/index.ts'
+import type { ThreadsState } from '../../packages/client/src/react.ts'
 import { isTemporary } from './causes.ts'
 import { Confirm } from './confirm.tsx'
 import { useAutoRetry } from './countdown.ts'

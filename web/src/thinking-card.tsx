@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks'
-import type { Thinking } from '../../src/protocol/stream-output.ts'
+import type { Thinking } from '../../packages/core/src/protocol/stream-output.ts'
 import { useStableSelection } from './stable-selection.ts'
 
 /** Two lines, the newest while it is written; a click shows all of it. */

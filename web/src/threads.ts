@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks'
-import { type ThreadsState, useThreads } from '../../src/react.ts'
+import { type ThreadsState, useThreads } from '../../packages/client/src/react.ts'
 import { client } from './gateway.ts'
 
 /** Tells the other tabs that the list changed. */

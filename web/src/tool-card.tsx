@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ToolCall } from '../../src/protocol/stream-output.ts'
+import type { ToolCall } from '../../packages/core/src/protocol/stream-output.ts'
 import { client } from './gateway.ts'
 import { approvalPath } from './outbox.ts'
 import { Unsent } from './trouble.tsx'

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { TurnView } from '../../src/client.ts'
+import type { TurnView } from '../../packages/client/src/index.ts'
 import { useSeconds } from './countdown.ts'
 import { client } from './gateway.ts'
 import { modelOf } from './model-choice.ts'

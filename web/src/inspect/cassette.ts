@@ -1,7 +1,7 @@
-import { type Cassette, encodeCassette } from '../../../src/cassettes/cassette.ts'
-import { readCassette } from '../../../src/cassettes/decode.ts'
-import { cassetteEvents } from '../../../src/cassettes/layers.ts'
-import { CASSETTE_FORMAT, CASSETTE_VERSION } from '../../../src/protocol/names.ts'
+import { type Cassette, encodeCassette } from '../../../packages/core/src/cassettes/cassette.ts'
+import { readCassette } from '../../../packages/core/src/cassettes/decode.ts'
+import { cassetteEvents } from '../../../packages/core/src/cassettes/layers.ts'
+import { CASSETTE_FORMAT, CASSETTE_VERSION } from '../../../packages/core/src/protocol/names.ts'
 import { Recording } from './recording.ts'
 
 /** Reads a cassette from disk. Nothing of it leaves the page. Throws TurnstreamError. */

@@ -1,12 +1,15 @@
 import {
   ChatCompletionsEncoder,
   chatCompletionsSse,
-} from '../../../src/formats/chat-completions/write.ts'
-import { MessagesEncoder } from '../../../src/formats/messages/write.ts'
-import { ResponsesEncoder } from '../../../src/formats/responses/write.ts'
-import { v2Sse } from '../../../src/formats/v2/write.ts'
-import { xapiSse } from '../../../src/formats/xapi/write.ts'
-import type { StreamEvent, StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+} from '../../../packages/core/src/formats/chat-completions/write.ts'
+import { MessagesEncoder } from '../../../packages/core/src/formats/messages/write.ts'
+import { ResponsesEncoder } from '../../../packages/core/src/formats/responses/write.ts'
+import { v2Sse } from '../../../packages/core/src/formats/v2/write.ts'
+import { xapiSse } from '../../../packages/core/src/formats/xapi/write.ts'
+import type {
+  StreamEvent,
+  StreamEventPayload,
+} from '../../../packages/core/src/protocol/stream-event.ts'
 import type { Recording } from './recording.ts'
 
 export const DIALECTS = ['v2', 'xapi', 'chat-completions', 'responses', 'messages'] as const

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import type { StreamEvent } from '../../../packages/core/src/protocol/stream-event.ts'
 import type { Recording } from './recording.ts'
 
 /** In CSS pixels; the same as in the style sheet. */

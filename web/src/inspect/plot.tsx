@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { DEFAULT_BATCH_GRADIENT } from '../../../src/processor/options.ts'
+import { DEFAULT_BATCH_GRADIENT } from '../../../packages/core/src/processor/options.ts'
 import { type Recording, upperBound } from './recording.ts'
 
 /** A pause of the provider that is worth seeing. */

@@ -1,8 +1,8 @@
-import { apply, EMPTY_VIEW, type View } from '../../../src/client.ts'
-import { OutputReplay } from '../../../src/processor/recompute.ts'
-import { isForProcessor } from '../../../src/protocol/item-marks.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
+import { apply, EMPTY_VIEW, type View } from '../../../packages/client/src/index.ts'
+import { OutputReplay } from '../../../packages/core/src/processor/recompute.ts'
+import { isForProcessor } from '../../../packages/core/src/protocol/item-marks.ts'
+import type { StreamEvent } from '../../../packages/core/src/protocol/stream-event.ts'
+import type { StreamOutput } from '../../../packages/core/src/protocol/stream-output.ts'
 import { ReceivedText, ShownText } from './text-lengths.ts'
 
 /** A snapshot that the processor emitted, computed again from the events and their times. */

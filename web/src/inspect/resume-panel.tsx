@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks'
-import type { ItemSnapshot } from '../../../src/protocol/stream-output.ts'
+import type { ItemSnapshot } from '../../../packages/core/src/protocol/stream-output.ts'
 import { DIALECTS, type Dialect, DialectFrames } from './dialects.ts'
 import { type Recording, upperBound } from './recording.ts'
 

@@ -1,6 +1,6 @@
-import type { OutputItem } from '../../../src/protocol/output-item.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
+import type { OutputItem } from '../../../packages/core/src/protocol/output-item.ts'
+import type { StreamEvent } from '../../../packages/core/src/protocol/stream-event.ts'
+import type { StreamOutput } from '../../../packages/core/src/protocol/stream-output.ts'
 
 /** Counts the characters of answers and thinking as they arrive, without prompts and the arguments of tools. */
 export class ReceivedText {

@@ -1,0 +1,28 @@
+export { type AppendFrame, applyAppend } from '@turnstream/core/internal/protocol/append-frame'
+export type {
+  ItemSnapshot,
+  StreamOutput,
+  ToolCall,
+} from '@turnstream/core/internal/protocol/stream-output'
+export { type Client, type ClientOptions, createClient } from './client/client.ts'
+export type { ConnectionState } from './client/connection.ts'
+export { ClientError } from './client/errors.ts'
+export type { Live, Share } from './client/live.ts'
+export type { Page } from './client/page.ts'
+export type { Delivery, OnAuth, Token } from './client/requests.ts'
+export type {
+  ApprovalAnswer,
+  AttachmentPart,
+  ClientTool,
+  HistoryInput,
+  MessageInput,
+  SubmitRequest,
+  TextPart,
+  ThreadList,
+  ToolAnswer,
+  ToolOutputInput,
+  TurnSettings,
+} from './client/submit.ts'
+export type { Thread, ThreadState } from './client/thread.ts'
+export type { Turn, TurnState } from './client/turn.ts'
+export { append, apply, EMPTY_VIEW, prepend, type TurnView, type View } from './client/view.ts'

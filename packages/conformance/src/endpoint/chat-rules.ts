@@ -1,0 +1,397 @@
+import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
+import type { Check } from './check.ts'
+import {
+  brokenText,
+  expecting,
+  type Fault,
+  type Field,
+  type Finding,
+  fieldFault,
+  isCount,
+  isWord,
+  type Json,
+  measure,
+  type NamedRule,
+  type PlainAnswer,
+  type Rule,
+  shown,
+  typeFault,
+} from './fault.ts'
+import {
+  type Chunk,
+  type DecodedStream,
+  deltasOf,
+  finishesOf,
+  recordsIn,
+  textsOf,
+} from './recording.ts'
+
+export function modelsFault({ status, body }: PlainAnswer): Fault | undefined {
+  const expected = '{"object":"list","data":[{"id":"…","object":"model"}]}'
+  if (status !== 200) return { expected, came: `status ${status}: ${shown(body)}` }
+  const json = parseJsonObject(body)
+  const isList = json?.['object'] === 'list' && modelsOf(body) !== undefined
+  return isList ? undefined : { expected, came: shown(body) }
+}
+
+/** The ids of a model list; undefined when it is not a list. */
+export function modelsOf(body: string): string[] | undefined {
+  const data = parseJsonObject(body)?.['data']
+  if (!Array.isArray(data)) return undefined
+  const ids = data.map((each: unknown) => (isRecord(each) ? each['id'] : undefined))
+  return ids.every((id) => typeof id === 'string') ? ids : undefined
+}
+
+function isUsage(usage: unknown): boolean {
+  if (!isRecord(usage)) return false
+  const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = usage
+  return [prompt, completion, total].every(isCount)
+}
+
+function fieldsOf(json: Json): readonly Field[] {
+  const { id, object, created, model, choices, usage } = json
+  const list: readonly unknown[] = Array.isArray(choices) ? choices : []
+  const { index, message, finish_reason: finish } = isRecord(list[0]) ? list[0] : {}
+  const { role, content } = isRecord(message) ? message : {}
+  return [
+    ['id', id, 'a text', isWord],
+    ['object', object, '"chat.completion"', (value) => value === 'chat.completion'],
+    ['created', created, 'whole seconds', Number.isSafeInteger],
+    ['model', model, 'a text', isWord],
+    ['choices', choices, 'a list of one', () => list.length === 1],
+    ['choices[0].index', index, '0', (value) => value === 0],
+    ['choices[0].message.role', role, '"assistant"', (value) => value === 'assistant'],
+    ['choices[0].message.content', content, 'a text', (value) => typeof value === 'string'],
+    ['choices[0].finish_reason', finish, 'a text', isWord],
+    ['usage', usage, 'counts of tokens', isUsage],
+  ]
+}
+
+/** Checks a response without streaming. */
+export function answerFault({ status, body }: PlainAnswer): Fault | undefined {
+  if (status !== 200) return { expected: 'status 200', came: `status ${status}: ${shown(body)}` }
+  const json = parseJsonObject(body)
+  if (json === undefined) return { expected: 'a JSON object', came: shown(body) }
+  return fieldFault(fieldsOf(json))
+}
+
+/** Checks an error response: its status and its error object. */
+export function refusalFault(
+  { status, body }: PlainAnswer,
+  statuses: readonly number[],
+): Fault | undefined {
+  const expected = `status ${statuses.join(' or ')} with {"error":{"message":"…"}}`
+  const error = parseJsonObject(body)?.['error']
+  const hasMessage =
+    isRecord(error) && typeof error['message'] === 'string' && error['message'] !== ''
+  if (statuses.includes(status) && hasMessage) return undefined
+  return { expected, came: `status ${status}: ${shown(body)}` }
+}
+
+type StreamRule = Rule<DecodedStream>
+
+/** Rules for every stream. */
+export const STREAM_RULES: readonly NamedRule<DecodedStream>[] = [
+  ['stream type', 'text/event-stream', typeFault],
+  ['stream framing', 'complete events without names, each a JSON object', framingFault],
+  ['stream utf-8', 'no split characters', expecting('complete UTF-8 characters', findCutText)],
+  [
+    'stream errors',
+    'none',
+    // Some servers return 200 and put the error into a chunk, where clients overlook it.
+    expecting('an answer', (stream) => {
+      const error = errorIn(stream)
+      return error === undefined ? undefined : `an error in a chunk: ${shown(error)}`
+    }),
+  ],
+  [
+    'stream object',
+    'chat.completion.chunk',
+    expecting('object: "chat.completion.chunk" in every chunk', (stream) => {
+      const other = answersOf(stream).find(({ json }) => json['object'] !== 'chat.completion.chunk')
+      return other && `object: ${shown(other.json['object'])}`
+    }),
+  ],
+  ['stream id', 'the same in all chunks', constant('id', isWord)],
+  ['stream created', 'the same in all chunks', constant('created', isCount)],
+  ['stream model', 'the same in all chunks', constant('model', isWord)],
+  [
+    'stream choices',
+    'a list in every chunk',
+    expecting('choices in every chunk, a list that may be empty', (stream) => {
+      const other = answersOf(stream).find(({ json }) => !Array.isArray(json['choices']))
+      return (
+        other && `a chunk whose choices are ${shown(other.json['choices'])}: ${shownChunk(other)}`
+      )
+    }),
+  ],
+  [
+    'stream index',
+    '0 in every choice',
+    expecting('index: 0 in every choice', ({ chunks }) => {
+      const other = chunks.flatMap(({ choices }) => choices).find(({ index }) => index !== 0)
+      return other && `index: ${shown(other['index'])}`
+    }),
+  ],
+  ['stream role', 'assistant, in the first chunk', roleFault],
+  ['stream finish', 'once, and nothing after it', finishFault],
+  [
+    'stream done',
+    '[DONE], and nothing after it',
+    expecting('data: [DONE] as the last event', findEnd),
+  ],
+  [
+    'stream close',
+    'closed by the server at the end',
+    expecting('the end of the response after [DONE]', ({ ending, hasDone }) => {
+      if (ending === 'closed' || !hasDone) return undefined
+      return ending === 'left open' ? 'the connection stayed open' : `it was ${ending}`
+    }),
+  ],
+  [
+    'usage unasked',
+    'not sent',
+    expecting('no usage without stream_options.include_usage', ({ chunks, asksUsage }) => {
+      const usage = chunks.find(({ json }) => isRecord(json['usage']))
+      return asksUsage || usage === undefined ? undefined : shownChunk(usage)
+    }),
+  ],
+]
+
+function framingFault({ unreadable, names, isCut }: DecodedStream): Fault | undefined {
+  if (unreadable !== undefined) {
+    return { expected: 'data: with one JSON object', came: `data: ${shown(unreadable)}` }
+  }
+  const name = names.find((each) => each !== 'error')
+  if (name !== undefined) {
+    return { expected: 'events without a name', came: `event: ${shown(name)}` }
+  }
+  if (!isCut) return undefined
+  return { expected: 'a blank line after every event', came: 'a last event without one' }
+}
+
+function findCutText(stream: DecodedStream): Finding {
+  return brokenText(stream.reads, textsOf(stream))
+}
+
+function errorIn({ chunks }: DecodedStream): unknown {
+  return chunks.map(({ json }) => json['error']).find((error) => error)
+}
+
+/** Without chunks that only carry an error. */
+function answersOf({ chunks }: DecodedStream): readonly Chunk[] {
+  return chunks.filter(({ json }) => !json['error'])
+}
+
+/** Without what all of them have. */
+function shownChunk(chunk: Chunk | undefined): string {
+  if (chunk === undefined) return 'nothing'
+  const { id: _id, object: _object, created: _created, model: _model, ...rest } = chunk.json
+  return shown(rest)
+}
+
+function constant(field: string, suits: (value: unknown) => boolean): StreamRule {
+  return expecting(`the same ${field} in every chunk`, (stream) => {
+    const values = [...new Set(answersOf(stream).map(({ json }) => json[field]))]
+    if (values.length <= 1 && values.every(suits)) return undefined
+    const some = values.slice(0, 3).map(shown).join(', ')
+    return values.length > 1 ? `${values.length} of them: ${some}` : some
+  })
+}
+
+const ROLES = new Set<unknown>([undefined, null, 'assistant'])
+
+/** Some clients drop content before the role, others chunks with an empty role. */
+function roleFault(stream: DecodedStream): Fault | undefined {
+  const deltas = deltasOf(stream)
+  const [first] = deltas
+  if (first !== undefined && first['role'] !== 'assistant') {
+    return { expected: 'role: "assistant" in the first delta', came: `delta: ${shown(first)}` }
+  }
+  const other = deltas.find(({ role }) => !ROLES.has(role))
+  return other && { expected: 'no other role', came: `delta: ${shown(other)}` }
+}
+
+const REASONS: readonly unknown[] = [
+  'stop',
+  'length',
+  'tool_calls',
+  'content_filter',
+  'function_call',
+]
+
+function finishFault(stream: DecodedStream): Fault | undefined {
+  const expected = 'one finish_reason, in the last chunk that has a choice'
+  const { chunks, hasDone, ending } = stream
+  const finishes = finishesOf(stream)
+  const [first] = finishes
+  if (first === undefined) {
+    // An error also ends a stream; another rule reports it.
+    if (errorIn(stream) !== undefined) return undefined
+    const how = ending === 'closed' ? '' : ` (${ending})`
+    const last = hasDone ? '[DONE]' : `${shownChunk(chunks.at(-1))}${how}`
+    return { expected, came: `none; the stream ended with ${last}` }
+  }
+  if (finishes.length > 1) return { expected, came: `${finishes.length} of them` }
+  if (!REASONS.includes(first.reason)) {
+    return { expected: `one of ${REASONS.join(', ')}`, came: shown(first.reason) }
+  }
+  const later = chunks.slice(first.at + 1).find(({ choices }) => choices.length > 0)
+  return later && { expected, came: `after it: ${shownChunk(later)}` }
+}
+
+function findEnd(stream: DecodedStream): Finding {
+  const { hasDone, rest, chunks } = stream
+  if (hasDone) return rest.length === 0 ? undefined : `after it: ${shown(rest[0])}`
+  // The finish rule reports a truncated stream.
+  if (finishesOf(stream).length === 0 && errorIn(stream) === undefined) return undefined
+  return `none; the last is ${shownChunk(chunks.at(-1))}`
+}
+
+/** For the stream of a plain text. */
+export function textFault(stream: DecodedStream): Fault | undefined {
+  const texts = textsOf(stream)
+  if (texts.length === 0) return { expected: 'text in delta.content', came: 'no text at all' }
+  // Whether each part is the accumulated text rather than a delta.
+  const isRepeating =
+    texts.length >= 3 && texts.every((text, at) => at === 0 || text.startsWith(texts[at - 1] ?? ''))
+  if (!isRepeating) return undefined
+  const expected = 'deltas that each add to the text'
+  return { expected, came: `deltas that repeat it: ${texts.slice(0, 3).map(shown).join(', ')}` }
+}
+
+/** Whether the stream is complete. Some rules do not apply to a truncated one. */
+function isWhole(stream: DecodedStream): boolean {
+  return finishesOf(stream).length > 0 && errorIn(stream) === undefined
+}
+
+/** For the stream with `include_usage`. */
+export function usageFault(stream: DecodedStream): Fault | undefined {
+  const expected = 'one chunk with usage and choices: [] between the finish and [DONE]'
+  const chunks = stream.chunks.filter(({ json }) => isRecord(json['usage']))
+  const [first] = chunks
+  if (first === undefined) {
+    return isWhole(stream) ? { expected, came: 'no chunk with usage' } : undefined
+  }
+  if (chunks.length > 1) return { expected, came: `${chunks.length} chunks with usage` }
+  if (first.choices.length > 0) return { expected, came: `usage in ${shownChunk(first)}` }
+  const { usage } = first.json
+  if (!isUsage(usage)) return { expected: 'counts of tokens', came: `usage: ${shown(usage)}` }
+  const [finish] = finishesOf(stream)
+  const isLast = finish === undefined || stream.chunks.indexOf(first) > finish.at
+  return isLast ? undefined : { expected, came: 'usage before the finish_reason' }
+}
+
+type Fragment = Readonly<Record<string, unknown>>
+
+/** A tool call with its fragments. */
+interface ToolCall {
+  readonly id: unknown
+  readonly index: unknown
+  readonly fragments: Fragment[]
+}
+
+function fragmentsOf(stream: DecodedStream): Fragment[] {
+  return deltasOf(stream).flatMap(({ tool_calls: calls }) => recordsIn(calls))
+}
+
+/**
+ * Assigns each fragment to the call that the server meant, even when it breaks the rules, so that one fault is
+ * reported once: a new id opens a call, and a fragment without id and index belongs to the last one.
+ */
+export function callsOf(stream: DecodedStream): ToolCall[] {
+  const calls: ToolCall[] = []
+  for (const fragment of fragmentsOf(stream)) {
+    const { id, index } = fragment
+    const call = isWord(id)
+      ? calls.find((each) => each.id === id)
+      : (calls.findLast((each) => each.index === index) ??
+        (index === undefined ? calls.at(-1) : undefined))
+    if (call === undefined) calls.push({ id, index, fragments: [fragment] })
+    else call.fragments.push(fragment)
+  }
+  return calls
+}
+
+function functionIn(fragment: Fragment | undefined): Record<string, unknown> {
+  const of = fragment?.['function']
+  return isRecord(of) ? of : {}
+}
+
+export const TOOL_RULES: readonly NamedRule<DecodedStream>[] = [
+  [
+    'tool call',
+    'id and name first',
+    expecting('id, type "function" and the name in the first fragment of a call', findOpening),
+  ],
+  ['tool index', 'in every fragment', toolIndexFault],
+  [
+    'tool arguments',
+    'a JSON object',
+    expecting('fragments that add up to a JSON object', findArguments),
+  ],
+  [
+    'tool finish',
+    'tool_calls',
+    expecting('finish_reason: "tool_calls"', (stream) => {
+      const finish = finishesOf(stream).at(-1)
+      return finish === undefined || finish.reason === 'tool_calls'
+        ? undefined
+        : shown(finish.reason)
+    }),
+  ],
+]
+
+function findOpening(stream: DecodedStream): Finding {
+  const openings = callsOf(stream).map(({ fragments }) => fragments[0])
+  const other = openings.find((first) => {
+    const { id, type } = first ?? {}
+    return !isWord(id) || type !== 'function' || !isWord(functionIn(first)['name'])
+  })
+  return other && shown(other)
+}
+
+function toolIndexFault(stream: DecodedStream): Fault | undefined {
+  const other = fragmentsOf(stream).find(({ index }) => !Number.isSafeInteger(index))
+  if (other) return { expected: 'index in every fragment of a call', came: shown(other) }
+  const moved = callsOf(stream).find(({ index, fragments }) =>
+    fragments.some((fragment) => fragment['index'] !== index),
+  )
+  return (
+    moved && { expected: 'one index for all fragments of a call', came: shown(moved.fragments) }
+  )
+}
+
+function findArguments(stream: DecodedStream): Finding {
+  if (!isWhole(stream)) return undefined
+  const texts = callsOf(stream).map(({ fragments }) => {
+    const parts = fragments.map((fragment) => functionIn(fragment)['arguments'])
+    return parts.filter((part) => typeof part === 'string').join('')
+  })
+  const other = texts.find((text) => parseJsonObject(text) === undefined)
+  return other === undefined ? undefined : shown(other)
+}
+
+/** Parallel calls need distinct indexes; clients merge fragments with the same index. */
+export const parallelFault = expecting<DecodedStream>(
+  'a distinct index for each call',
+  (stream) => {
+    const indices = callsOf(stream).map(({ index }) => index)
+    // Another rule reports a missing index.
+    const known = indices.filter((index) => index !== undefined)
+    return new Set(known).size === known.length ? undefined : `the indices ${indices.join(', ')}`
+  },
+)
+
+export function measurements({ chunks, reads }: DecodedStream): Check[] {
+  const times = chunks.filter(hasText).map(({ atMs }) => atMs)
+  const usage = chunks.map(({ json }) => json['usage']).findLast(isRecord)
+  const tokens = usage?.['completion_tokens']
+  return measure({ times, tokens, reads: reads.length, events: chunks.length, unit: 'chunks' })
+}
+
+function hasText(chunk: Chunk): boolean {
+  return deltasOf({ chunks: [chunk] }).some(({ content, reasoning, reasoning_content: thought }) =>
+    [content, reasoning, thought].some(isWord),
+  )
+}

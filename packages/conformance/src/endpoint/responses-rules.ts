@@ -1,0 +1,453 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
+import { framingFault, typeOf } from './event-framing.ts'
+import {
+  brokenText,
+  expecting,
+  type Fault,
+  type Finding,
+  isCount,
+  type Json,
+  type NamedRule,
+  shown,
+  typeFault,
+} from './fault.ts'
+import { recordsIn, type SseRecording } from './recording.ts'
+import { itemFault, itemIdFault, membersFault, outputOf, usageFault } from './responses-object.ts'
+
+/** A stream of the Responses API. */
+export type ResponsesStream = SseRecording
+
+const KEEPALIVE = 'keepalive'
+
+const TERMINALS = ['response.completed', 'response.incomplete', 'response.failed']
+
+const TYPES: ReadonlySet<string> = new Set([
+  'error',
+  KEEPALIVE,
+  ...TERMINALS,
+  'response.created',
+  'response.queued',
+  'response.in_progress',
+  'response.output_item.added',
+  'response.output_item.done',
+  'response.content_part.added',
+  'response.content_part.done',
+  'response.output_text.delta',
+  'response.output_text.done',
+  'response.output_text.annotation.added',
+  'response.refusal.delta',
+  'response.refusal.done',
+  'response.reasoning_text.delta',
+  'response.reasoning_text.done',
+  'response.reasoning.delta',
+  'response.reasoning.done',
+  'response.reasoning_summary_part.added',
+  'response.reasoning_summary_part.done',
+  'response.reasoning_summary_text.delta',
+  'response.reasoning_summary_text.done',
+  'response.function_call_arguments.delta',
+  'response.function_call_arguments.done',
+  'response.custom_tool_call_input.delta',
+  'response.custom_tool_call_input.done',
+])
+
+/** Events of hosted tools, and extensions that Open Responses allows: `<vendor>:<type>`. */
+const FURTHER_TYPES =
+  /^response\.(apply_patch|audio|code_interpreter|file_search|image_generation|mcp|shell|web_search)|^\w+:/
+
+/** All events but heartbeats. */
+function eventsOf({ events }: ResponsesStream): Json[] {
+  return events.filter((event) => typeOf(event) !== KEEPALIVE).map(({ json }) => json)
+}
+
+function ofType(stream: ResponsesStream, ...types: string[]): Json[] {
+  return eventsOf(stream).filter(({ type }) => types.includes(shown(type)))
+}
+
+/** The responses in the events of a stream. */
+function responsesIn(stream: ResponsesStream): Json[] {
+  return eventsOf(stream).flatMap(({ response }) => (isRecord(response) ? [response] : []))
+}
+
+export function terminalsOf(stream: ResponsesStream): Json[] {
+  return ofType(stream, ...TERMINALS)
+}
+
+/** The response in the terminal event. */
+export function finalResponse(stream: ResponsesStream): Json | undefined {
+  const response = terminalsOf(stream).at(-1)?.['response']
+  return isRecord(response) ? response : undefined
+}
+
+export function responseId(stream: ResponsesStream): string | undefined {
+  const id = responsesIn(stream)[0]?.['id']
+  return typeof id === 'string' ? id : undefined
+}
+
+/** The events that end the items of a stream, by the place of the item: parallel calls end in any order. */
+function doneEvents(stream: ResponsesStream): Json[] {
+  const events = ofType(stream, 'response.output_item.done')
+  return events.toSorted((a, b) => placeOf(a) - placeOf(b))
+}
+
+function placeOf({ output_index: index }: Json): number {
+  return typeof index === 'number' ? index : -1
+}
+
+function doneItems(stream: ResponsesStream): Json[] {
+  return doneEvents(stream).flatMap(({ item }) => (isRecord(item) ? [item] : []))
+}
+
+export function callsOf(stream: ResponsesStream): Json[] {
+  return doneItems(stream).filter(({ type }) => type === 'function_call')
+}
+
+function brief(event: Json | undefined): string {
+  if (event === undefined) return 'nothing'
+  const { response: _response, item: _item, ...rest } = event
+  return shown(rest)
+}
+
+/** Rules for every stream. */
+export const RESPONSES_RULES: readonly NamedRule<ResponsesStream>[] = [
+  ['stream type', 'text/event-stream', typeFault],
+  ['stream framing', 'complete events, named by their type', frameFault],
+  [
+    'stream utf-8',
+    'no split characters',
+    expecting('complete UTF-8 characters', (stream) =>
+      brokenText(stream.reads, textsIn(eventsOf(stream))),
+    ),
+  ],
+  [
+    'stream errors',
+    'none',
+    expecting('an answer', (stream) => {
+      const [error] = ofType(stream, 'error', 'response.failed')
+      return error && `an error: ${shown(error['error'] ?? error['response'])}`
+    }),
+  ],
+  [
+    'stream types',
+    'no unknown ones',
+    // Clients treat an unknown type as a fatal error.
+    expecting('only event types of the API', (stream) => {
+      const types = stream.events.map(typeOf).filter((type) => !isHeartbeat(type))
+      const other = types.find((type) => !TYPES.has(type) && !FURTHER_TYPES.test(type))
+      return other && `type: ${shown(other)}`
+    }),
+  ],
+  ['stream heartbeats', 'comments, or keepalive after response.created', heartbeatFault],
+  ['stream numbers', 'from 0 without gaps', expecting('sequence_number 0, 1, 2 …', findGap)],
+  ['stream response', 'one id, resp_…', responseIdFault],
+  ['stream order', 'items and parts open before they grow, and close', orderFault],
+  ['stream indexes', 'in order', expecting('output_index 0, 1, 2 … as items start', findIndex)],
+  ['stream item ids', 'one per item, with its prefix', itemIdsFault],
+  ['stream items', 'complete', (stream) => firstOf(doneItems(stream), itemFault)],
+  ['stream text', 'deltas that add up', textFault],
+  ['stream terminal', 'one, and nothing after it', terminalFault],
+  [
+    'stream close',
+    'closed by the server at the end',
+    expecting('the end of the connection after the terminal event', (stream) => {
+      const { ending } = stream
+      if (ending === 'closed' || terminalsOf(stream).length === 0) return undefined
+      return ending === 'broken' ? 'it was broken' : 'the connection stayed open'
+    }),
+  ],
+  ['response members', 'all', (stream) => firstOf(responsesIn(stream), membersFault)],
+  ['response status', 'in_progress, then the status of the terminal event', statusFault],
+  [
+    'response output',
+    'the items of the stream',
+    expecting('the items of the stream in the output of the last response', (stream) => {
+      const response = finalResponse(stream)
+      // Items that were cut have no last event.
+      if (response?.['status'] !== 'completed') return undefined
+      return isDeepStrictEqual(outputOf(response), doneItems(stream))
+        ? undefined
+        : `output: ${shown(response['output'])}`
+    }),
+  ],
+  [
+    'usage',
+    'input, output, total and details',
+    (stream) => {
+      const response = finalResponse(stream)
+      return response?.['status'] === 'completed' ? usageFault(response) : undefined
+    },
+  ],
+]
+
+function firstOf<Value>(
+  values: readonly Value[],
+  rule: (value: Value) => Fault | undefined,
+): Fault | undefined {
+  for (const value of values) {
+    const fault = rule(value)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+function frameFault(stream: ResponsesStream): Fault | undefined {
+  const [late] = stream.rest
+  if (late !== undefined) return { expected: 'nothing after [DONE]', came: shown(late) }
+  return framingFault(stream)
+}
+
+function textsIn(events: readonly Json[]): string[] {
+  return events.flatMap(({ delta }) => (typeof delta === 'string' ? [delta] : []))
+}
+
+function isHeartbeat(type: string): boolean {
+  return type === KEEPALIVE || /^(?:response\.)?(?:heartbeat|keep_?-?alive|ping)$/.test(type)
+}
+
+function heartbeatFault({ events }: ResponsesStream): Fault | undefined {
+  const expected = 'comments, or keepalive events with a number after response.created'
+  const beats = events.filter((event) => isHeartbeat(typeOf(event)))
+  const other = beats.find(
+    (event) => typeOf(event) !== KEEPALIVE || !isCount(event.json['sequence_number']),
+  )
+  if (other !== undefined) return { expected, came: brief(other.json) }
+  const [first] = events
+  return first && typeOf(first) === KEEPALIVE
+    ? { expected, came: 'a keepalive before response.created' }
+    : undefined
+}
+
+/** A heartbeat may repeat the last number or have its own. */
+function findGap({ events }: ResponsesStream): Finding {
+  let next = 0
+  for (const event of events) {
+    const number = event.json['sequence_number']
+    if (isHeartbeat(typeOf(event)) && number !== next) continue
+    if (number !== next) return `${shown(number)} in place of ${next}: ${brief(event.json)}`
+    next += 1
+  }
+  return undefined
+}
+
+function responseIdFault(stream: ResponsesStream): Fault | undefined {
+  const ids = [...new Set(responsesIn(stream).map(({ id }) => id))]
+  if (ids.length > 1) return { expected: 'one response id', came: ids.map(shown).join(', ') }
+  const [id] = ids
+  if (typeof id === 'string' && /^resp_./.test(id)) return undefined
+  return { expected: 'a response id that starts with resp_', came: shown(id) }
+}
+
+interface Place {
+  readonly isOpen: boolean
+  readonly parts: ReadonlyMap<unknown, 'open' | 'said' | 'closed'>
+}
+
+/** What an event of a part does to it. */
+const PART_EVENT =
+  /^response\.(?:(output_text|refusal)|reasoning(?:_text|_summary_text)?|(?:content|reasoning_summary)_part)\.(added|delta|done)$/
+
+function orderFault(stream: ResponsesStream): Fault | undefined {
+  const expected = 'response.created, then each item: added, parts with their texts, done'
+  const events = eventsOf(stream)
+  const places = new Map<unknown, Place>()
+  for (const [at, event] of events.entries()) {
+    const type = shown(event['type'])
+    if ((at === 0) !== (type === 'response.created')) {
+      return { expected, came: at === 0 ? `first ${type}` : `${type} again` }
+    }
+    const came = misplaced(type, event, places)
+    if (came !== undefined) return { expected, came: `${came}: ${brief(event)}` }
+  }
+  return undefined
+}
+
+/** Why an event is out of order, if it is. Otherwise records its effect. */
+function misplaced(type: string, event: Json, places: Map<unknown, Place>): Finding {
+  const index = event['output_index']
+  const place = places.get(index)
+  if (type === 'response.output_item.added') {
+    if (place !== undefined) return 'an item that was added before'
+    places.set(index, { isOpen: true, parts: new Map() })
+    return undefined
+  }
+  if (type === 'response.completed') {
+    return [...places.values()].some(({ isOpen }) => isOpen) ? 'an item is still open' : undefined
+  }
+  if (index === undefined) return undefined
+  if (place === undefined || !place.isOpen) return 'its item is not open'
+  if (type === 'response.output_item.done') {
+    places.set(index, { ...place, isOpen: false })
+    return [...place.parts.values()].some((state) => state !== 'closed')
+      ? 'a part is still open'
+      : undefined
+  }
+  return misplacedPart(type, event, { index, place }, places)
+}
+
+function misplacedPart(
+  type: string,
+  event: Json,
+  { index, place }: { readonly index: unknown; readonly place: Place },
+  places: Map<unknown, Place>,
+): Finding {
+  const [, text, step] = PART_EVENT.exec(type) ?? []
+  if (step === undefined) return undefined
+  const key = event['content_index'] ?? `summary ${shown(event['summary_index'])}`
+  const state = place.parts.get(key)
+  const isPart = type.includes('_part.')
+  // Some servers send reasoning without parts.
+  if (!isPart && text === undefined && state === undefined) return undefined
+  const wanted = isPart && step === 'added' ? undefined : isPart ? 'said' : 'open'
+  if (state !== wanted)
+    return isPart && step === 'added' ? 'a part again' : `its part is ${state ?? 'not open'}`
+  const next = isPart ? (step === 'added' ? 'open' : 'closed') : step === 'done' ? 'said' : 'open'
+  places.set(index, { ...place, parts: new Map(place.parts).set(key, next) })
+  return undefined
+}
+
+function findIndex(stream: ResponsesStream): Finding {
+  const added = ofType(stream, 'response.output_item.added').map((event) => event['output_index'])
+  return added.every((index, at) => index === at) ? undefined : added.map(shown).join(', ')
+}
+
+function itemIdsFault(stream: ResponsesStream): Fault | undefined {
+  const ids = new Map<unknown, unknown>()
+  for (const event of eventsOf(stream)) {
+    const { type, output_index: index, item, item_id } = event
+    if (index === undefined || !TYPES.has(shown(type))) continue
+    const id = isRecord(item) ? item['id'] : item_id
+    if (!ids.has(index)) {
+      const isTaken = [...ids.values()].includes(id)
+      if (isTaken) return { expected: 'a distinct id for each item', came: `${shown(id)} again` }
+      ids.set(index, id)
+      const fault = isRecord(item) ? itemIdFault(item) : undefined
+      if (fault !== undefined) return fault
+    }
+    const first = ids.get(index)
+    if (first !== id) {
+      return {
+        expected: 'one id for all events of an item',
+        came: `${shown(first)}, then ${shown(id)}`,
+      }
+    }
+  }
+  return undefined
+}
+
+/** The texts of a part or a call: what its deltas add up to, and every event that repeats it. */
+function textFault(stream: ResponsesStream): Fault | undefined {
+  const expected = 'deltas that add up to the text of the done events and of the item'
+  for (const { output_index: index, item } of doneEvents(stream)) {
+    if (!isRecord(item)) continue
+    const events = eventsOf(stream).filter((event) => event['output_index'] === index)
+    const parts = item['type'] === 'message' ? recordsIn(item['content']) : [item]
+    for (const [content, part] of parts.entries()) {
+      const texts = repeatedTexts(part, content, events)
+      const [first, ...others] = texts
+      const other = others.find((text) => text !== first)
+      if (other !== undefined) return { expected, came: `${shown(first)}, then ${shown(other)}` }
+    }
+  }
+  return undefined
+}
+
+function repeatedTexts(part: Json, at: number, events: readonly Json[]): unknown[] {
+  if (part['type'] === 'output_text') {
+    const own = events.filter((event) => event['content_index'] === at)
+    const deltas = own.filter(({ type }) => type === 'response.output_text.delta')
+    const done = own.filter(({ type }) => type === 'response.output_text.done')
+    const closed = own.filter(({ type }) => type === 'response.content_part.done')
+    return [
+      textsIn(deltas).join(''),
+      ...done.map(({ text }) => text),
+      ...closed.map((event) => (isRecord(event['part']) ? event['part']['text'] : undefined)),
+      part['text'],
+    ]
+  }
+  if (part['type'] !== 'function_call') return []
+  const deltas = events.filter(({ type }) => type === 'response.function_call_arguments.delta')
+  const done = events.filter(({ type }) => type === 'response.function_call_arguments.done')
+  const whole = [...done.map((event) => event['arguments']), part['arguments']]
+  // Some servers send arguments at the end only.
+  return deltas.length === 0 ? whole : [textsIn(deltas).join(''), ...whole]
+}
+
+function terminalFault(stream: ResponsesStream): Fault | undefined {
+  const expected = `one of ${TERMINALS.join(', ')} as the last event`
+  const terminals = terminalsOf(stream)
+  const events = eventsOf(stream)
+  if (terminals.length !== 1) {
+    const last = terminals.length === 0 ? `, the last is ${brief(events.at(-1))}` : ''
+    return { expected, came: `${terminals.length} of them${last}` }
+  }
+  return events.at(-1) === terminals[0]
+    ? undefined
+    : { expected, came: `after it: ${brief(events.at(-1))}` }
+}
+
+function statusFault(stream: ResponsesStream): Fault | undefined {
+  const [created] = responsesIn(stream)
+  if (created !== undefined && !['queued', 'in_progress'].includes(shown(created['status']))) {
+    const came = `status: ${shown(created['status'])} in the first event`
+    return { expected: 'queued or in_progress at first', came }
+  }
+  const terminal = terminalsOf(stream).at(-1)
+  const response = finalResponse(stream)
+  if (terminal === undefined || response === undefined) return undefined
+  const { status, completed_at: completedAt, incomplete_details: details, error } = response
+  switch (terminal['type']) {
+    case 'response.completed':
+      // Another rule reports a missing member.
+      return status === 'completed' && (completedAt === undefined || isCount(completedAt))
+        ? undefined
+        : {
+            expected: 'status: "completed" and completed_at',
+            came: shown({ status, completed_at: completedAt }),
+          }
+    case 'response.incomplete':
+      return (status === 'incomplete' || status === 'cancelled') && isRecord(details)
+        ? undefined
+        : {
+            expected: 'status: "incomplete" and incomplete_details',
+            came: shown({ status, incomplete_details: details }),
+          }
+    default:
+      return status === 'failed' && isRecord(error)
+        ? undefined
+        : { expected: 'status: "failed" and an error', came: shown({ status, error }) }
+  }
+}
+
+/** For the stream of a plain text. */
+export const missingTextFault = expecting<ResponsesStream>(
+  'text in response.output_text.delta',
+  (stream) =>
+    ofType(stream, 'response.output_text.delta').length > 0 ? undefined : 'no text at all',
+)
+
+/** For a stream with a tool call. */
+export const argumentsFault = expecting<ResponsesStream>(
+  'arguments that are a JSON object',
+  (stream) => {
+    const other = callsOf(stream).find(
+      ({ arguments: args }) => typeof args !== 'string' || parseJsonObject(args) === undefined,
+    )
+    return other && shown(other['arguments'])
+  },
+)
+
+/** Events as a client compares them: without padding and heartbeats. */
+export function comparable(stream: ResponsesStream): Json[] {
+  return eventsOf(stream).map(({ obfuscation: _padding, ...event }) => event)
+}
+
+export function numberOf(event: Json | undefined): number {
+  const number = event?.['sequence_number']
+  return typeof number === 'number' ? number : -1
+}
+
+/** When text arrived. */
+export function textTimes({ events }: ResponsesStream): number[] {
+  return events.filter(({ json }) => typeof json['delta'] === 'string').map(({ atMs }) => atMs)
+}

@@ -1,0 +1,163 @@
+import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { payloads } from '../payloads.ts'
+import { appendTo } from './append.ts'
+import { equal, rejects } from './assert.ts'
+import { type Case, type Given, LONG_MS, readAll, SHORT_MS, START } from './given.ts'
+import { deltas, eventsUpTo, eventText, outputsOf } from './texts.ts'
+
+// Not every store can fast-forward time, and a busy machine needs some slack.
+const CONTENT_MS = 1000
+const BRIEF = { contentMs: CONTENT_MS, threadId: 'thread' }
+const RESPONSE = '{"secret":1}'
+
+function sealEvents(log: TurnLog, lease: Lease): Promise<string> {
+  const { events } = lease.next
+  const records = eventsUpTo(lease.runId, events + 1, events)
+  return appendTo(log, lease, 'events', records, { seal: true, response: RESPONSE })
+}
+
+async function sealProcessed(log: TurnLog, { turnId, next, ...lease }: Lease): Promise<void> {
+  const records = outputsOf(turnId, 'a').slice(next.processed - 1)
+  await appendTo(log, { turnId, next, ...lease }, 'processed', records, { seal: true })
+}
+
+async function sealBoth(log: TurnLog, lease: Lease): Promise<void> {
+  await sealEvents(log, lease)
+  await sealProcessed(log, lease)
+}
+
+/** Checks that only the record of a turn is left. */
+async function checkExpired(given: Given, turnId: string, log = given.log): Promise<void> {
+  const { signal } = given
+  for (const name of ['events', 'processed'] as const) {
+    const tail = log.tail(turnId, name, START, signal)
+    await rejects(readAll(tail), 'TURN_EXPIRED', `a tail of ${name} of ${turnId}`)
+  }
+  await rejects(log.snapshot(turnId), 'TURN_EXPIRED', `a snapshot of ${turnId}`)
+  equal(await log.getResponse(turnId), undefined, `the Response of ${turnId}`)
+  const { expired, status, contentMs } = (await log.getTurn(turnId)) ?? {}
+  equal([expired, status, contentMs], [true, 'complete', CONTENT_MS], `the record of ${turnId}`)
+}
+
+/** Turns whose content expires before the retention. */
+export const contentCases: readonly Case[] = [
+  {
+    name: 'L10 content with a limit expires so long after the end, and its turn keeps its place',
+    async run(given) {
+      const { log, under } = given
+      await given.createSealed('before', { threadId: 'thread' })
+      const lease = await given.create('turn', { ...BRIEF, runId: 'run', request: 'r' })
+      await appendTo(log, lease, 'events', deltas('run', 1, 3))
+      await under.elapse(CONTENT_MS * 1.2)
+      equal((await given.take('turn', 'events', 3)).length, 3, 'the events of a long turn')
+      await appendTo(log, lease, 'events', eventsUpTo('run', 4, 4), {
+        seal: true,
+        response: RESPONSE,
+      })
+      await sealProcessed(log, lease)
+      equal((await given.read('turn', 'events')).length, 4, 'the events after the end')
+      equal((await given.read('turn', 'processed')).length, 3, 'the snapshots after the end')
+      equal(await log.getResponse('turn'), RESPONSE, 'the Response after the end')
+      const before = await log.getTurn('turn')
+      equal([before?.expired, before?.contentMs], [false, CONTENT_MS], 'the record after the end')
+      await given.createSealed('after', { threadId: 'thread' })
+      await under.elapse(CONTENT_MS * 1.2)
+      await checkExpired(given, 'turn')
+      const after = { ...before, expired: true }
+      equal(await log.getTurn('turn'), after, 'the record')
+      equal(await log.getTurnOfRun('run'), after, 'the record of the run')
+      const { items } = await log.listTurns('thread')
+      const places = items.map(({ turnId, ordinal, expired }) => [turnId, ordinal, expired])
+      const expected = [
+        ['before', 1, false],
+        ['turn', 2, true],
+        ['after', 3, false],
+      ]
+      equal(places, expected, 'the turns of the thread')
+      await rejects(log.claim('turn', 'heir', LONG_MS), 'TURN_EXPIRED', 'a claim')
+      await rejects(log.requestCancel('turn', 'x'), 'TURN_EXPIRED', 'a cancel')
+      await rejects(given.create('turn', { runId: 'run' }), 'TURN_EXISTS', 'the same turn again')
+      for (const turnId of ['before', 'after'])
+        equal((await given.read(turnId, 'events')).length, 2, `the events of ${turnId}`)
+    },
+  },
+  {
+    name: 'L10 content with a limit expires when others end its turn, and after a restart',
+    async run(given) {
+      const { under } = given
+      await given.create('open', { contentMs: CONTENT_MS }, SHORT_MS)
+      const half = await given.create('half', { contentMs: CONTENT_MS }, SHORT_MS)
+      await sealEvents(given.log, half)
+      await sealBoth(given.log, await given.create('done', { contentMs: CONTENT_MS }, SHORT_MS))
+      const log = (await under.reopen?.()) ?? given.log
+      await under.elapse(CONTENT_MS * 1.2)
+      await checkExpired(given, 'done', log)
+      await sealBoth(log, await log.claim('open', 'heir', LONG_MS))
+      await sealProcessed(log, await log.claim('half', 'heir', LONG_MS))
+      equal(await log.getResponse('open'), RESPONSE, 'the Response after the end')
+      await under.elapse(CONTENT_MS * 1.2)
+      for (const turnId of ['open', 'half']) await checkExpired(given, turnId, log)
+    },
+  },
+  {
+    name: 'L10 a limit of content ends with its turn',
+    async run(given) {
+      const { log, under } = given
+      for (const turnId of ['deleted', 'replaced']) {
+        await sealBoth(log, await given.create(turnId, { ...BRIEF, threadId: turnId }))
+      }
+      await log.deleteTurn('deleted')
+      await sealBoth(log, await given.create('deleted', { threadId: 'deleted' }))
+      await given.createSealed('next', { threadId: 'replaced', replaces: 'replaced' })
+      await under.elapse(CONTENT_MS * 1.2)
+      equal((await log.getTurn('deleted'))?.contentMs, undefined, 'the limit of the next turn')
+      equal(await log.getResponse('deleted'), RESPONSE, 'the Response of the next turn')
+      equal((await given.read('deleted', 'events')).length, 2, 'the events of the next turn')
+      await checkExpired(given, 'replaced')
+      const [first] = (await log.listTurns('replaced', { replaced: true })).items
+      equal([first?.replacedBy, first?.expired], ['next', true], 'a replaced turn')
+      equal((await given.read('next', 'events')).length, 2, 'the events of its replacement')
+    },
+  },
+  {
+    name: 'L10 content with a limit beyond the retention expires with the retention',
+    retentionMs: CONTENT_MS,
+    async run(given) {
+      const { log, under } = given
+      await sealBoth(log, await given.create('turn', { contentMs: LONG_MS }))
+      await under.elapse(CONTENT_MS * 1.2)
+      await rejects(log.snapshot('turn'), 'TURN_EXPIRED', 'a snapshot')
+      equal((await log.getTurn('turn'))?.expired, true, 'the record')
+    },
+  },
+  {
+    name: 'L10 the record of a turn with a limit has no message of its error',
+    async run(given) {
+      const { log } = given
+      const message = 'the prompt "my secret" was refused'
+      for (const [turnId, contentMs, expected] of [
+        ['kept', undefined, message],
+        ['known', LONG_MS, 'The turn took too long'],
+        ['foreign', LONG_MS, 'The provider reported an error'],
+      ] as const) {
+        const lease = await given.create(turnId, contentMs === undefined ? {} : { contentMs })
+        const code = turnId === 'foreign' ? 'invalid_prompt' : 'TURN_TIME_LIMIT'
+        const error = payloads.responseError({ code, message })
+        const last = { seq: 1, data: eventText(turnId, 1, error) }
+        await appendTo(log, lease, 'events', [last], { seal: true })
+        equal((await log.getTurn(turnId))?.error, { code, message: expected }, turnId)
+        const [event] = await given.read(turnId, 'events')
+        equal(event?.data.includes('my secret'), true, `the message in the log of ${turnId}`)
+      }
+    },
+  },
+  {
+    name: 'L10 a limit of content is a whole number of milliseconds from 1',
+    async run(given) {
+      for (const contentMs of [0, -1, 1.5, Number.NaN, Infinity]) {
+        await rejects(given.create('turn', { contentMs }), 'RECORD_INVALID', `a limit ${contentMs}`)
+      }
+      equal(await given.log.getTurn('turn'), undefined, 'the turn')
+    },
+  },
+]

@@ -1,0 +1,212 @@
+import type {
+  Lease,
+  LogName,
+  LogRecord,
+  NewTurn,
+  Page,
+  PageOptions,
+  Records,
+  Resync,
+  Tail,
+  TurnLog,
+} from '@turnstream/core/internal/log/turn-log'
+import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
+import { appendTo, type TextRecord } from './append.ts'
+import { ok } from './assert.ts'
+import { eventsUpTo, outputsOf } from './texts.ts'
+
+export interface TurnLogUnderTest {
+  readonly log: TurnLog
+  /** Lets time pass in the store. */
+  elapse(ms: number): Promise<void>
+  /** Another view of the same store, as from another process, for stores that support it. */
+  another?(): Promise<TurnLog>
+  /** Closes the log and reopens it on the same data, for durable stores. */
+  reopen?(): Promise<TurnLog>
+  /** Releases everything that was opened. */
+  dispose(): Promise<void>
+}
+
+export interface Case {
+  /** A sentence about behaviour. */
+  readonly name: string
+  /** How long the store keeps the logs of a turn. Default: longer than any case. */
+  readonly retentionMs?: number
+  run(given: Given): Promise<void>
+}
+
+/** A case that must hold for both logs. */
+export interface LogCase {
+  readonly name: string
+  run(given: Given, log: LogName): Promise<void>
+}
+
+export function ofEachLog(cases: readonly LogCase[]): Case[] {
+  return LOG_NAMES.flatMap((log) =>
+    cases.map((each) => ({
+      name: `${each.name} (${log})`,
+      run: (given: Given) => each.run(given, log),
+    })),
+  )
+}
+
+/** A lease that outlasts any case. */
+export const LONG_MS = 600_000
+/** A lease that is meant to expire. Short, because not every store can fast-forward time. */
+export const SHORT_MS = 50
+export const START = '0-0'
+
+/** The log of a case, with helpers for common steps. */
+export class Given {
+  readonly log: TurnLog
+  readonly under: TurnLogUnderTest
+  readonly #end: AbortController
+
+  /** First seed of the random cases. */
+  readonly seed: number
+
+  constructor(under: TurnLogUnderTest, seed: number, log = under.log, end = new AbortController()) {
+    this.under = under
+    this.seed = seed
+    this.log = log
+    this.#end = end
+  }
+
+  /** The same helpers for another tenant's log. */
+  ofTenant(tenant: string): Given {
+    return new Given(this.under, this.seed, this.log.ofTenant(tenant), this.#end)
+  }
+
+  /** Releases the store and any readers that a case left open. */
+  async dispose(): Promise<void> {
+    this.#end.abort()
+    await this.under.dispose()
+  }
+
+  /** Aborts when the case is over. */
+  get signal(): AbortSignal {
+    return this.#end.signal
+  }
+
+  create(turnId: string, turn: Partial<NewTurn> = {}, leaseMs = LONG_MS): Promise<Lease> {
+    const { threadId = `thread-of-${turnId}`, ...rest } = turn
+    return this.log.create({ turnId, threadId, owner: 'owner', ...rest }, leaseMs)
+  }
+
+  /** Creates a turn with an expired lease. */
+  async createOrphan(turnId: string): Promise<Lease> {
+    const lease = await this.create(turnId, {}, SHORT_MS)
+    await this.under.elapse(SHORT_MS)
+    return lease
+  }
+
+  /** Creates a turn and writes it to its end. */
+  async createSealed(turnId: string, turn: Partial<NewTurn> = {}): Promise<Lease> {
+    const lease = await this.create(turnId, turn)
+    await this.seal(lease)
+    return lease
+  }
+
+  /** Writes both logs to their ends. */
+  async seal(lease: Lease): Promise<void> {
+    const { events, processed } = lease.next
+    const records: Record<LogName, TextRecord[]> = {
+      events: eventsUpTo(lease.runId, events + 1, events),
+      processed: outputsOf(lease.turnId, 'a').map((record, index) => ({
+        ...record,
+        seq: processed + index,
+      })),
+    }
+    for (const name of LOG_NAMES)
+      await appendTo(this.log, lease, name, records[name], { seal: true })
+  }
+
+  tail<Name extends LogName>(turnId: string, name: Name, after = START): Tail<Records[Name]> {
+    return this.log.tail(turnId, name, after, this.#end.signal)
+  }
+
+  /** Reads a sealed log to its end. */
+  async read<Name extends LogName>(
+    turnId: string,
+    name: Name,
+    after = START,
+  ): Promise<Records[Name][]> {
+    return toRecords(await readAll(this.tail(turnId, name, after)))
+  }
+
+  /** Returns the first records of a log, which may be open. */
+  async take<Name extends LogName>(
+    turnId: string,
+    name: Name,
+    count: number,
+    after = START,
+  ): Promise<Records[Name][]> {
+    return toRecords(await takeFrom(this.tail(turnId, name, after), count))
+  }
+}
+
+/** Returns everything that a listing yields, page by page. */
+export async function pagesOf<T>(list: (options: PageOptions) => Promise<Page<T>>, limit: number) {
+  const pages: T[][] = []
+  let cursor: string | undefined
+  do {
+    const page = await list({ limit, ...(cursor !== undefined && { cursor }) })
+    pages.push([...page.items])
+    cursor = page.nextCursor
+    ok(pages.length < 100, 'the pages have no end')
+  } while (cursor !== undefined)
+  return pages
+}
+
+export async function readAll<Each>(tail: AsyncIterable<Each>): Promise<Each[]> {
+  const all: Each[] = []
+  for await (const each of tail) all.push(each)
+  return all
+}
+
+export async function takeFrom<Each>(tail: AsyncIterable<Each>, count: number): Promise<Each[]> {
+  const taken: Each[] = []
+  if (count === 0) return taken
+  for await (const each of tail) {
+    taken.push(each)
+    if (taken.length === count) break
+  }
+  ok(taken.length === count, `a tail ended after ${taken.length} of ${count} records`)
+  return taken
+}
+
+export function toRecords<Rec extends LogRecord>(all: readonly (Rec | Resync)[]): Rec[] {
+  return all.map((each) => {
+    ok(!('resync' in each), `a tail started over: ${JSON.stringify(each)}`)
+    return each
+  })
+}
+
+/** Returns the next record of an open log. */
+export async function nextOf<Rec extends LogRecord>(
+  iterator: AsyncIterator<Rec | Resync>,
+): Promise<Rec> {
+  const { done, value } = await iterator.next()
+  ok(done !== true, 'a tail ended while its log was open')
+  const [record] = toRecords([value])
+  ok(record !== undefined, 'a tail gave nothing')
+  return record
+}
+
+export function offsets(all: readonly LogRecord[]): string[] {
+  return all.map(({ offset }) => offset)
+}
+
+export function texts(all: readonly { readonly data: string }[]): string[] {
+  return all.map(({ data }) => data)
+}
+
+/**
+ * Work in flight while a case does something else. If the case fails, this must not be reported as a second,
+ * unhandled failure.
+ */
+export function soon<T>(work: Promise<T>): Promise<T> {
+  // Ignored only here: the caller that awaits the promise gets the error.
+  work.catch(() => {})
+  return work
+}

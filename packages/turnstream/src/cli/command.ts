@@ -1,0 +1,260 @@
+import { createReadStream } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { suggestion } from '@turnstream/core/internal/protocol/nearest'
+import { printable } from '@turnstream/core/internal/protocol/printable'
+import type { Terminal } from './terminal.ts'
+import { jsonLine, wrap } from './text.ts'
+
+export const EXIT = { done: 0, failed: 1, usage: 2 } as const
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
+
+/** Invalid command line or input. The message says what is wrong. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** The command failed. The message says why; the code is the gateway's or ours. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+  readonly code: string | undefined
+
+  constructor(code: string | undefined, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** The options of a command. Parsing, help and completions are derived from them. */
+export type Options = Readonly<
+  Record<
+    string,
+    {
+      /** The placeholder of the value in the help; missing for a switch. */
+      readonly value?: string
+      /** What it does. May have several lines. */
+      readonly about: string
+      /** Shown in the help, in brackets after `about`. */
+      readonly default?: string
+      /** The allowed values, if limited. */
+      readonly choices?: readonly string[]
+    }
+  >
+>
+
+/** The parsed values. A missing switch is false. */
+type Values<Table extends Options> = {
+  readonly [Name in keyof Table]: Table[Name] extends { readonly value: string }
+    ? Table[Name] extends { readonly default: string }
+      ? string
+      : string | undefined
+    : boolean
+}
+
+interface CommandLine<Table extends Options> {
+  readonly values: Values<Table>
+  readonly words: readonly string[]
+}
+
+/** The positional arguments. */
+interface Words {
+  /** For the error about too many or too few: `one file`. */
+  readonly takes: string
+  readonly min: number
+  readonly max: number
+  /** The allowed values of the first one, if limited. */
+  readonly choices?: readonly string[]
+}
+
+export interface Command<Table extends Options = Options> {
+  readonly name: string
+  /** One line, for the list of commands. */
+  readonly summary: string
+  readonly usage: readonly string[]
+  readonly about?: string
+  readonly options: Table
+  /** Options that the help of another command explains. */
+  readonly furtherOptions?: Options
+  /** None by default. */
+  readonly words?: Words
+  readonly examples: readonly string[]
+  readonly exitCodes: string
+  run(args: string[], terminal: Terminal): Promise<ExitCode>
+}
+
+/** Defines a command: `run` gets the parsed command line, and its failures are reported. */
+export function defineCommand<const Table extends Options>(
+  definition: Omit<Command<Table>, 'run'> & {
+    run(given: CommandLine<Table>, terminal: Terminal): Promise<ExitCode>
+  },
+): Command {
+  return {
+    ...definition,
+    async run(args, terminal) {
+      const given = parseOptions(args, definition)
+      try {
+        return await definition.run(given, terminal)
+      } catch (error) {
+        const json = given.values['json'] === true
+        if (error instanceof CommandError) return reportFailure(error, terminal, json)
+        if (!(error instanceof TurnstreamError)) throw error
+        const { code, message } = error
+        return reportFailure(
+          { code, message: json ? message : `${message} (${code})` },
+          terminal,
+          json,
+        )
+      }
+    },
+  }
+}
+
+const MAX_HELP_COLUMNS = 100
+
+export function formatHelp(command: Command, columns = MAX_HELP_COLUMNS): string {
+  const { name, summary, usage, about, options, examples, exitCodes } = command
+  const width = Math.min(columns, MAX_HELP_COLUMNS)
+  const sections = [
+    `turnstream ${name}: ${summary}`,
+    wrap(section('Usage', usage), width),
+    ...(about === undefined ? [] : [wrap(joinLines(about), width)]),
+    wrap(section('Options', optionLines(options)), width),
+    section('Examples', examples),
+    wrap(section('Exit codes', [exitCodes]), width),
+  ]
+  return `${sections.join('\n\n')}\n`
+}
+
+/** Joins the lines of each paragraph, except in tables. */
+function joinLines(text: string): string {
+  const paragraphs = text.split('\n\n')
+  return paragraphs
+    .map((each) => (/\S {2,}\S/.test(each) ? each : each.replaceAll('\n', ' ')))
+    .join('\n\n')
+}
+
+function section(title: string, lines: readonly string[]): string {
+  return [title, ...lines.map((line) => `  ${line}`)].join('\n')
+}
+
+/** The description of a longer flag starts on the next line. */
+const MAX_FLAG_CHARS = 28
+
+function optionLines(options: Options): string[] {
+  const rows = Object.entries(options).map(([name, { value, about, default: standard }]) => ({
+    flag: `--${name}${value === undefined ? '' : ` <${value}>`}`,
+    text: standard === undefined ? about : `${about} (${standard})`,
+  }))
+  const longest = Math.max(...rows.map(({ flag }) => flag.length))
+  const width = Math.min(MAX_FLAG_CHARS, longest) + 2
+  return rows.flatMap(({ flag, text }) => {
+    const [first = '', ...more] = text.split('\n').map((line) => ' '.repeat(width) + line)
+    return flag.length < width ? [flag + first.slice(flag.length), ...more] : [flag, first, ...more]
+  })
+}
+
+/** Prints a failure as JSON on standard output, or as a sentence on standard error. */
+export async function reportFailure(
+  { code, message }: { readonly code?: string | undefined; readonly message: string },
+  { status, write, writeError }: Pick<Terminal, 'status' | 'write' | 'writeError'>,
+  json: boolean,
+): Promise<ExitCode> {
+  status('')
+  if (json) await write(jsonLine({ error: { ...(code !== undefined && { code }), message } }))
+  else writeError(`turnstream: ${printable(message)}\n`)
+  return EXIT.failed
+}
+
+/** Parses the value of an option with a limited set of names. */
+export function parseChoice<Name extends string>(
+  option: string,
+  text: string | undefined,
+  names: readonly Name[],
+): Name {
+  const name = names.find((candidate) => candidate === text)
+  if (name !== undefined) return name
+  const got = text === undefined ? 'got nothing' : `got '${text}'`
+  throw new UsageError(`${option} takes one of ${names.join(', ')}; ${got}`)
+}
+
+/** Parses an action of a command. The input is not printed: it may be a key in the wrong place. */
+export function parseAction<Name extends string>(
+  command: string,
+  word: string | undefined,
+  names: readonly Name[],
+): Name {
+  const name = names.find((candidate) => candidate === word)
+  if (name !== undefined) return name
+  if (word === undefined) throw new UsageError(`${command} takes one of ${names.join(', ')}`)
+  throw new UsageError(`unknown ${command} action${suggestion(word, names)}`)
+}
+
+/** `parseArgs` with UsageErrors: its own messages are for programmers. */
+export function parseOptions<const Table extends Options>(
+  args: string[],
+  { name = '', options, words }: { name?: string; options: Table; words?: Words },
+): CommandLine<Table> {
+  const config = Object.entries(options).map(([option, { value, default: standard }]) => {
+    if (value === undefined) return [option, { type: 'boolean', default: false }]
+    return [option, { type: 'string', ...(standard !== undefined && { default: standard }) }]
+  })
+  let parsed: ReturnType<typeof parseArgs>
+  try {
+    const allowPositionals = words !== undefined
+    parsed = parseArgs({ args, options: Object.fromEntries(config), allowPositionals })
+  } catch (error) {
+    throw optionError(error, Object.keys(options)) ?? error
+  }
+  const { values, positionals } = parsed
+  if (words && (positionals.length < words.min || positionals.length > words.max)) {
+    throw new UsageError(`${name} takes ${words.takes}`)
+  }
+  return { values: values as Values<Table>, words: positionals }
+}
+
+function optionError(error: unknown, names: readonly string[]): UsageError | undefined {
+  if (!(error instanceof TypeError) || !('code' in error)) return undefined
+  const { message } = error
+  // The first quoted part is the flag as typed, without its value.
+  const typed = /'(.*?)(?: <value>)?'/s.exec(message)?.[1] ?? ''
+  switch (error.code) {
+    case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
+      const flags = names.map((name) => `--${name}`)
+      return new UsageError(`unknown option ${typed}${suggestion(typed, flags)}`)
+    }
+    case 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL':
+      return new UsageError(`unexpected argument '${typed}': this command only takes options`)
+    case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
+      if (message.includes('does not take')) return new UsageError(`${typed} takes no value`)
+      return new UsageError(
+        message.includes('ambiguous')
+          ? `${typed} needs a value; write one that starts with a dash as ${typed}=-…`
+          : `${typed} needs a value`,
+      )
+    default:
+      return undefined
+  }
+}
+
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EISDIR: 'is a directory',
+  ENOENT: 'no such file',
+}
+
+/** Why a file cannot be read. */
+export function fileFault(error: unknown, file: string): string {
+  if (!(error instanceof Error)) return `${file}: unreadable`
+  const reason = 'code' in error ? FILE_FAULTS[String(error.code)] : undefined
+  return reason === undefined ? error.message : `${file}: ${reason}`
+}
+
+/** The bytes of a file, or of standard input without a file. */
+export async function* readInput(file: string | undefined, { input }: Terminal) {
+  if (file === undefined) return yield* input
+  try {
+    for await (const chunk of createReadStream(file)) yield chunk as Uint8Array
+  } catch (error) {
+    throw new UsageError(fileFault(error, file))
+  }
+}

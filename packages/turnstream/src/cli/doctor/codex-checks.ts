@@ -1,0 +1,138 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import {
+  type Check,
+  fail,
+  isAtLeast,
+  ok,
+  skipped,
+  warn,
+} from '@turnstream/conformance/internal/endpoint/check'
+import type { Clock } from '@turnstream/core/internal/async/clock'
+import { findCodex } from '../../codex/binary.ts'
+import {
+  type CodexProvider,
+  type CodexProviderOptions,
+  createCodexProvider,
+} from '../../codex/provider.ts'
+import { UsageError } from '../command.ts'
+import type { CodexSetting } from '../serve/codex.ts'
+import { type Configuration, readSecret } from '../serve/configuration.ts'
+import { messageOf } from '../text.ts'
+import { startResponsesServer } from './responses-server.ts'
+
+const INSTALL = 'Install a current one: npm install -g @openai/codex'
+/** Older versions offer the model tools of their own. */
+const OLDEST = [0, 160] as const
+const TESTED = '0.169.0'
+const LIMIT_MS = 20_000
+
+const BINARY = 'codex binary'
+const HANDSHAKE = 'codex handshake'
+const TURN = 'codex turn'
+const SKIPPED = [HANDSHAKE, TURN].map((name) => skipped(name, 'needs a codex binary'))
+
+/** Whether codex can be used. Its turn calls a server on loopback, so it costs nothing. None if codex is not configured. */
+export async function codexChecks(configuration: Configuration, clock: Clock): Promise<Check[]> {
+  const { codex, env } = configuration
+  if (codex === undefined) return []
+  const access = accessCheck(codex, env)
+  let binary: string
+  try {
+    binary = findCodex(codex.binary, env['PATH'])
+  } catch (error) {
+    return [access, fail(BINARY, messageOf(error), INSTALL), ...SKIPPED]
+  }
+  const version = await versionCheck(binary, env['PATH'])
+  if (version.verdict === 'fail') return [access, version, ...SKIPPED]
+  // No proxy: the turn stays on this machine.
+  const options = { binary, models: codex.models, env: { PATH: env['PATH'] }, clock }
+  return [access, version, ...(await runChecks(options))]
+}
+
+function accessCheck({ keyVariable, login }: CodexSetting, env: Configuration['env']): Check {
+  const name = 'codex key'
+  if (login !== undefined) return ok(name, `the ${login} login in its home`)
+  if (keyVariable === null) return ok(name, 'none required')
+  try {
+    if (readSecret(env, keyVariable) !== undefined) return ok(name, `in ${keyVariable}`)
+    return fail(name, `${keyVariable} is not set`, `Set ${keyVariable}, or ${keyVariable}_FILE`)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    return fail(
+      name,
+      error.message,
+      `Set ${keyVariable}, or ${keyVariable}_FILE to a readable file`,
+    )
+  }
+}
+
+async function versionCheck(binary: string, path = ''): Promise<Check> {
+  let printed: string
+  try {
+    const options = { timeout: LIMIT_MS, env: { PATH: path } }
+    const { stdout } = await promisify(execFile)(binary, ['--version'], options)
+    printed = stdout.trim()
+  } catch (error) {
+    return fail(BINARY, `${binary} does not run: ${messageOf(error)}`, INSTALL)
+  }
+  const [version] = /\d+\.\d+\.\d+/.exec(printed) ?? []
+  const found = `${printed} at ${binary}`
+  if (version === undefined) return warn(BINARY, `${found} has no version`, INSTALL)
+  if (!isAtLeast(version, OLDEST)) {
+    return { ...fail(BINARY, found, INSTALL), expected: `${OLDEST.join('.')} or newer` }
+  }
+  return ok(BINARY, version === TESTED ? found : `${found}; tested with ${TESTED}`)
+}
+
+const REPLY = 'codex works'
+
+/** Starts a process with a separate home, and runs one turn through it. */
+async function runChecks(
+  options: Pick<CodexProviderOptions, 'binary' | 'models' | 'env' | 'clock'>,
+) {
+  const home = mkdtempSync(join(tmpdir(), 'turnstream-doctor-'))
+  const server = await startResponsesServer(REPLY)
+  const logged: string[] = []
+  const codex = createCodexProvider({
+    ...options,
+    home,
+    modelProvider: { baseUrl: server.baseUrl },
+    idleTimeoutMs: LIMIT_MS,
+    maxTurnMs: LIMIT_MS,
+    requestTimeoutMs: LIMIT_MS,
+    onLog: (line) => logged.push(line),
+  })
+  try {
+    return await turnChecks(codex, options.models, logged)
+  } finally {
+    await codex.stop()
+    await server.close()
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+async function turnChecks(
+  codex: CodexProvider,
+  [model = '']: readonly string[],
+  logged: readonly string[],
+): Promise<Check[]> {
+  const prompt = { type: 'message', id: 'prompt', origin: 'user', content: 'Hello' } as const
+  const run = { runId: 'doctor', turnId: 'doctor', threadId: 'doctor' }
+  const events = await codex.stream({ model, input: [prompt] }, run).toArray()
+  const said = events.map((event) => (event.type === 'item_delta' ? event.delta_content : ''))
+  const end = events.at(-1)
+  const error = end?.type === 'response_error' ? end.error.message : 'its answer is missing'
+  const more = logged.filter((line) => !error.includes(line)).slice(-1)
+  const reason = [error, ...more].join('; ')
+  const fix = 'Compare with the version that was tested: npm install -g @openai/codex@'
+  if (codex.health.state === 'failing') {
+    return [fail(HANDSHAKE, reason, `${fix}${TESTED}`), skipped(TURN, 'no handshake')]
+  }
+  const handshake = ok(HANDSHAKE, 'completed')
+  if (said.join('') !== REPLY) return [handshake, fail(TURN, reason, `${fix}${TESTED}`)]
+  return [handshake, ok(TURN, 'answered by a scripted Responses API on loopback')]
+}

@@ -1,0 +1,317 @@
+import { resolve } from 'node:path'
+import {
+  type Check,
+  fail,
+  ok,
+  redactCheck,
+  skipped,
+  warn,
+} from '@turnstream/conformance/internal/endpoint/check'
+import { endpointChecks } from '@turnstream/conformance/internal/endpoint/endpoint-checks'
+import { APIS, type Api } from '@turnstream/conformance/internal/endpoint/exchange'
+import type { Clock } from '@turnstream/core/internal/async/clock'
+import { hasCode } from '@turnstream/core/internal/protocol/errors'
+import { redacting, redactShapes } from '@turnstream/core/internal/protocol/redaction'
+import { parseUrl } from '@turnstream/core/internal/protocol/url'
+import { type Command, type ExitCode, parseOptions, UsageError } from '../command.ts'
+import { environmentKey } from '../gateway-client.ts'
+import { readKeysFile } from '../keys.ts'
+import {
+  CONFIG_OPTION,
+  type Configuration,
+  type ConfigurationSources,
+  parseSources,
+  readConfiguration,
+  SETTING_OPTIONS,
+} from '../serve/configuration.ts'
+import { collectSecrets } from '../serve/providers.ts'
+import { findWarnings, isOpenTo, isPlainHttp, refusePublic } from '../serve/serve.ts'
+import type { Settings } from '../serve/settings.ts'
+import type { Terminal } from '../terminal.ts'
+import { messageOf } from '../text.ts'
+import { codexChecks } from './codex-checks.ts'
+import { embeddedChecks } from './embedded-checks.ts'
+import {
+  type ClockReading,
+  checkPort,
+  clockCheck,
+  filesCheck,
+  type Machine,
+  memoryCheck,
+  nodeCheck,
+  thisMachine,
+} from './machine-checks.ts'
+import { checkProviders, defaultProviderCheck } from './provider-checks.ts'
+import { checkRedis } from './redis-checks.ts'
+import { writeReport } from './report.ts'
+import { toolChecks } from './tool-checks.ts'
+
+const ENDPOINT_OPTIONS = {
+  endpoint: {
+    value: 'url',
+    about: `such as http://localhost:11434/v1; the key is read from OPENAI_API_KEY (with
+--api messages: ANTHROPIC_API_KEY) or TURNSTREAM_KEY, or from their _FILE`,
+  },
+  api: {
+    value: 'api',
+    about: 'chat (Chat Completions), responses (OpenAI) or messages (Anthropic)',
+    default: 'chat',
+    choices: APIS,
+  },
+  model: { value: 'model', about: 'model to test (default: the first listed)' },
+  json: {
+    about: 'print one JSON object: {"ok","failed","warned","checks":[…]}',
+  },
+} as const
+
+const CODEX_OPTIONS = {
+  codex: { about: 'check what "turnstream codex" would use' },
+} as const
+
+const run: Command['run'] = async (args, terminal) => {
+  const { clock, status } = terminal
+  if (args.some((arg) => /^--(api|endpoint|model)(=|$)/.test(arg)))
+    return checkEndpoint(args, terminal)
+  const { json, sources: given } = parseSources(args, terminal, CODEX_OPTIONS)
+  const sources = { ...given, isForCodex: given.flags['codex'] === true }
+  const setup = { sources, machine: thisMachine(), clock, onProgress: status }
+  const checks = await setupChecks(setup).finally(() => status(''))
+  return writeReport(checks, terminal, json)
+}
+
+async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCode> {
+  // The options of serve do not apply here and are not suggested.
+  const { values } = parseOptions(args, { options: ENDPOINT_OPTIONS })
+  const { endpoint, model, json } = values
+  const { env, clock, status } = terminal
+  const api = parseApi(values.api)
+  const baseUrl = parseEndpoint(endpoint)
+  const variable = api === 'messages' ? 'ANTHROPIC_API_KEY' : 'OPENAI_API_KEY'
+  const key = environmentKey(env, variable) ?? environmentKey(env, 'TURNSTREAM_KEY')
+  const onProgress = (about: string) => status(`requesting ${about} …`)
+  const checks = await endpointChecks({ api, baseUrl, key, model, clock, onProgress }).finally(() =>
+    status(''),
+  )
+  if (key !== undefined && isPlainHttp(baseUrl)) {
+    const found = 'the key was sent over plain http: anyone on the network path can read it'
+    checks.push(warn('key', found, `Use https://${new URL(baseUrl).hostname}, and a new key`))
+  }
+  const redact = redacting(key === undefined ? [] : [key])
+  const redacted = checks.map((check) => redactCheck(check, redact))
+  return writeReport(redacted, terminal, json)
+}
+
+function parseApi(written: string): Api {
+  const api = APIS.find((each) => each === written)
+  if (api !== undefined) return api
+  throw new UsageError(`--api must be one of ${APIS.join(', ')}; got ${JSON.stringify(written)}`)
+}
+
+/** The base URL without a trailing slash. */
+function parseEndpoint(endpoint: string | undefined): string {
+  if (endpoint === undefined) {
+    throw new UsageError('--model and --api require --endpoint')
+  }
+  const url = parseUrl(endpoint)
+  // The value is not printed: it may contain a password.
+  const isUsable = url && /^https?:$/.test(url.protocol) && !url.username && !url.password
+  if (!isUsable || url.search !== '') {
+    throw new UsageError(
+      '--endpoint must be an http:// or https:// URL without user info and query',
+    )
+  }
+  const path = url.pathname
+    .replace(/\/+$/, '')
+    .replace(/\/(?:chat\/completions|responses|messages)$/, '')
+  // The path that most servers and clients use.
+  return `${url.origin}${path === '' ? '/v1' : path}`
+}
+
+export const doctor: Command = {
+  name: 'doctor',
+  summary: 'check a setup or an endpoint, and print fixes',
+  usage: [
+    'turnstream doctor [--codex] [options of serve] [--json]',
+    'turnstream doctor --endpoint <url> [--api <api>] [--model <model>] [--json]',
+  ],
+  about: `Without --endpoint, checks what "turnstream serve" would use here: configuration, store, port, keys,
+machine limits, providers, codex, tools and clock. Pass the options of your server. Changes nothing
+and can run beside a server. Reads every record of an embedded store that is not in use, which takes
+seconds per gigabyte; no server can open the store meanwhile.
+
+With --endpoint, tests a server: responses, streams, tool calls and errors; with --api responses
+also background, resume, cancel and whatever else it may store. Reports what clients would not
+expect. Costs a few thousand tokens.`,
+  options: { config: CONFIG_OPTION, ...CODEX_OPTIONS, ...ENDPOINT_OPTIONS },
+  furtherOptions: SETTING_OPTIONS,
+  examples: [
+    'turnstream doctor',
+    'turnstream doctor --store ./data',
+    'turnstream doctor --store redis://localhost:6379',
+    'turnstream doctor --endpoint http://localhost:11434/v1 --model qwen3',
+  ],
+  exitCodes: '0 nothing failed (warnings possible) · 1 a check failed · 2 usage error',
+  run,
+}
+
+export interface Setup {
+  readonly sources: ConfigurationSources
+  readonly machine: Machine
+  readonly clock: Clock
+  /** Called with the progress while a large store is verified. */
+  readonly onProgress: (text: string) => void
+}
+
+/** Checks everything a server would use. Changes nothing. Takes seconds, plus the time to read the store. */
+async function setupChecks(setup: Setup): Promise<Check[]> {
+  let configuration: Configuration
+  try {
+    configuration = readConfiguration(setup.sources)
+  } catch (error) {
+    // Usage errors are not part of the report.
+    if (!(error instanceof UsageError) || error.message.startsWith('--')) throw error
+    const fix = 'Correct it, then check with: turnstream config print'
+    const refused = redactCheck(fail('configuration', error.message, fix), redactShapes)
+    return [refused, nodeCheck(setup.machine), skipped('all else', 'needs a valid configuration')]
+  }
+  const checks = await checkAll(setup, configuration)
+  const redact = redacting(collectSecrets(configuration))
+  return checks.map((check) => redactCheck(check, redact))
+}
+
+async function checkAll(setup: Setup, configuration: Configuration): Promise<Check[]> {
+  const { machine, clock } = setup
+  const { settings, cwd } = configuration
+  const portCheck = checkPort(settings, clock)
+  const [port, stored, providers, codex, tools] = await Promise.all([
+    portCheck,
+    checkStore(configuration, portCheck, setup),
+    checkProviders(configuration, clock),
+    codexChecks(configuration, clock),
+    toolChecks(configuration, clock),
+  ])
+  const keys = checkKeys(settings, cwd)
+  const readings = [stored.time, ...providers.map(({ time }) => time)]
+  return [
+    ok('configuration', 'valid'),
+    nodeCheck(machine),
+    memoryCheck(machine, settings, keys.count),
+    filesCheck(machine, settings),
+    port.check,
+    exposureCheck(settings),
+    keys.check,
+    ...(settings.keysFile === undefined ? [] : [tokensCheck(configuration)]),
+    ...secretsChecks(configuration),
+    ...stored.checks,
+    ...providers.map(({ check }) => check),
+    ...codex,
+    defaultProviderCheck(configuration),
+    ...tools,
+    clockCheck(readings.flatMap((reading) => reading ?? [])),
+  ]
+}
+
+async function checkStore(
+  { store }: Configuration,
+  port: ReturnType<typeof checkPort>,
+  setup: Setup,
+): Promise<{ checks: readonly Check[]; time?: ClockReading }> {
+  switch (store.kind) {
+    case 'memory': {
+      const found = 'memory: turns are lost when the process ends'
+      return { checks: [warn('store', found, 'To keep turns: --store <directory>')] }
+    }
+    case 'embedded': {
+      const { runningAt } = await port
+      const { directory } = store
+      try {
+        return { checks: await embeddedChecks(directory, runningAt, setup) }
+      } catch (error) {
+        // The rest of the report is still useful.
+        const fix = `Look at the directory and its owner: ls -la ${directory}`
+        return { checks: [fail('store', `${directory}: ${messageOf(error)}`, fix)] }
+      }
+    }
+    case 'redis':
+      return checkRedis(store, setup.clock)
+  }
+}
+
+/** Whether other machines can reach a server without keys. */
+function exposureCheck(settings: Settings): Check {
+  const name = 'exposure'
+  const { host, keysFile, allowPublicWithoutKeys } = settings
+  try {
+    refusePublic({ ...settings, allowPublicWithoutKeys: false })
+    const who = keysFile === undefined ? 'this machine only' : 'clients with a key'
+    return ok(name, `${host}, for ${who}`)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+  }
+  const found = `${host} is reachable from other machines without a key`
+  const fix =
+    'Create a key (turnstream keys add <tenant> --file turnstream.keys) and set TURNSTREAM_KEYS_FILE=turnstream.keys'
+  if (allowPublicWithoutKeys) return warn(name, `${found}, as configured`, fix)
+  return fail(name, found, fix)
+}
+
+/** The check of the keys file, and the number of keys. */
+function checkKeys({ keysFile }: Settings, cwd: string): { check: Check; count: number } {
+  const name = 'keys'
+  if (keysFile === undefined) return { check: ok(name, 'no keys required'), count: 0 }
+  const path = resolve(cwd, keysFile)
+  const add = `turnstream keys add <tenant> --file ${path}`
+  try {
+    const count = readKeysFile(path).length
+    if (count === 0) {
+      return { check: fail(name, `no keys in ${path}`, `Create one: ${add}`), count }
+    }
+    const found = `${count === 1 ? 'a key' : `${count} keys`} in ${path}`
+    const fix = `chmod 600 ${path}`
+    if (isOpenTo(path, 0o022)) {
+      return { check: fail(name, `${found}, writable by other users`, fix), count }
+    }
+    if (isOpenTo(path, 0o044)) {
+      return { check: warn(name, `${found}, readable by other users`, fix), count }
+    }
+    return { check: ok(name, found), count }
+  } catch (error) {
+    if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
+    const { message } = error
+    const list = `turnstream keys list --file ${path}`
+    let fix = `Let this user read it, then: ${list}`
+    if (message.includes('no such file')) fix = `Create it with a first key: ${add}`
+    else if (/\bline \d/.test(message)) fix = `Correct or remove that line, then: ${list}`
+    return { check: fail(name, message, fix), count: 0 }
+  }
+}
+
+/** Instances that share a store must sign tokens with the same secret. */
+function tokensCheck({ settings, store }: Configuration): Check {
+  const name = 'stream tokens'
+  if (settings.streamTokenSecret !== undefined) return ok(name, 'signed with your secret')
+  if (store.kind !== 'redis') return ok(name, 'signed with a random secret, valid until restart')
+  return warn(
+    name,
+    'other instances on this Redis refuse these tokens',
+    'Set the same on all: TURNSTREAM_STREAM_TOKEN_SECRET="$(openssl rand -base64 32)"',
+  )
+}
+
+/** Whether other users can see the secrets of the server. */
+function secretsChecks(configuration: Configuration): Check[] {
+  const name = 'secrets'
+  try {
+    const warnings = findWarnings(configuration)
+    if (warnings.length === 0) return [ok(name, 'not readable by other users')]
+    return warnings.map((warning) => {
+      // A warning is the problem and, after a colon, the fix.
+      const [, found = warning, fix = ''] = /^(.*?): (.*)$/s.exec(warning) ?? []
+      if (/^(chmod|set) /.test(fix)) return warn(name, found, fix)
+      return warn(name, warning, 'Use https:// in baseUrl of turnstream.config.json')
+    })
+  } catch {
+    // Another check reports which file and why.
+    return [skipped(name, 'some files could not be checked')]
+  }
+}

@@ -1,0 +1,68 @@
+import { pathToFileURL } from 'node:url'
+import { type Check, fail, ok, warn } from '@turnstream/conformance/internal/endpoint/check'
+import type { Clock } from '@turnstream/core/internal/async/clock'
+import { connectMcpTools, type McpToolsOptions } from '../../tools/mcp-tools.ts'
+import { importTools } from '../../tools/module-tools.ts'
+import { UsageError } from '../command.ts'
+import type { Configuration } from '../serve/configuration.ts'
+import { type ToolPlan, toolPlans } from '../serve/tools.ts'
+import { messageOf } from '../text.ts'
+
+const NAME = 'tools'
+
+/** Whether the tools of the configuration can be used. HTTP endpoints are not called: a call may change something. */
+export async function toolChecks(configuration: Configuration, clock: Clock): Promise<Check[]> {
+  let plans: ToolPlan[]
+  try {
+    plans = toolPlans(configuration)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    return [fail(NAME, error.message, 'Set it, or name a file with the same variable and _FILE')]
+  }
+  if (plans.length === 0) return [ok(NAME, 'none configured')]
+  return Promise.all(plans.map((plan) => checkPlan(plan, clock)))
+}
+
+async function checkPlan(plan: ToolPlan, clock: Clock): Promise<Check> {
+  switch (plan.kind) {
+    case 'http':
+      return ok(NAME, `${plan.options.name}: ${new URL(plan.options.url).origin}, not called`)
+    case 'module':
+      return checkModule(plan.file)
+    case 'mcp':
+      return checkServer({ ...plan.options, clock })
+  }
+}
+
+async function checkModule(file: string): Promise<Check> {
+  try {
+    const tools = await importTools(pathToFileURL(file).href)
+    return ok(NAME, `${file}: ${tools.map(({ name }) => name).join(', ') || 'an empty list'}`)
+  } catch (error) {
+    const fix = 'Correct the module: the server does not start with it'
+    return fail(NAME, `${file}: ${messageOf(error)}`, fix)
+  }
+}
+
+async function checkServer(options: McpToolsOptions): Promise<Check> {
+  const { name, server } = options
+  const about = `MCP server ${name}`
+  const logs: string[] = []
+  try {
+    const tools = await connectMcpTools({ ...options, onLog: (message) => logs.push(message) })
+    const { isConnected } = tools
+    const count = tools.tools.length
+    await tools.close()
+    const [first = 'no list of tools within 10 s'] = logs
+    if (isConnected) return ok(NAME, `${about}: ${count} tools`)
+    const fix =
+      'url' in server
+        ? `Start it, or correct its url: curl -v ${new URL(server.url).origin}`
+        : `See what it prints when you start it: ${server.command}`
+    // The server starts without it, and tries again.
+    return warn(NAME, `${about}: ${first.replace(/; next attempt in \d+ ms$/, '')}`, fix)
+  } catch (error) {
+    const fix = 'Install it where the server finds it: npm install @modelcontextprotocol/client'
+    return fail(NAME, `${about}: ${messageOf(error)}`, fix)
+  }
+}

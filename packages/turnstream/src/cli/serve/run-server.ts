@@ -1,0 +1,412 @@
+import { resolve } from 'node:path'
+import { failureReason } from '@turnstream/conformance/internal/endpoint/http'
+import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
+import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { hasCode, TurnstreamError, withoutSummary } from '@turnstream/core/internal/protocol/errors'
+import { ROUTES } from '@turnstream/core/internal/protocol/names'
+import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
+import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
+import type { GatewayLimits } from '../../server/limits/key-limits.ts'
+import type { PortLimits } from '../../server/limits/port-limits.ts'
+import { type Listening, listen, type RefusedConnections } from '../../server/listen.ts'
+import type { ProcessorSettings } from '../../turns/processor-settings.ts'
+import { listedModels } from '../../turns/providers.ts'
+import { EXIT, type ExitCode } from '../command.ts'
+import { POSTCARD_TOOL } from '../demo/tool-models.ts'
+import { DEFAULT_URL } from '../gateway-client.ts'
+import { readKeysFile } from '../keys.ts'
+import type { Terminal } from '../terminal.ts'
+import { jsonLine, wrap } from '../text.ts'
+import { accessLog, type Logger } from './logger.ts'
+import { isLoopback, type ServeOptions, webAccess } from './serve.ts'
+import { formatDuration, type Settings } from './settings.ts'
+import { describeStore, openStore, publicUrl, StartError, storeFault } from './store.ts'
+import { type OpenTools, openTools } from './tools.ts'
+
+interface Deps {
+  readonly logger: Logger
+  readonly terminal: Terminal
+}
+
+// Time to write, send and close everything after the grace period.
+const END_MS = 5000
+
+/**
+ * Opens store and port, and resolves when both are closed; with `EXIT.failed` if turns were left without
+ * an end. StartError when the server cannot start.
+ */
+export async function runServer(options: ServeOptions, deps: Deps): Promise<ExitCode> {
+  const { logger, terminal } = deps
+  const keys = loadKeys(options, deps)
+  const log = await openLog(options, deps)
+  const stopWatch = watchClock(logger, terminal.clock)
+  let stopDeadline: (() => void) | undefined
+  let tools: OpenTools | undefined
+  try {
+    await startRecorder(options, deps, log)
+    tools = await startTools(options, deps)
+    const providers = options.models
+    const gateway = createGateway({
+      ...gatewayOptions(options, deps),
+      log,
+      providers,
+      tools: withPostcards(tools.entries),
+      ...(keys !== undefined && { keys: keys.ring }),
+    })
+    const listening = await listenOn(gateway, options, logger)
+    const { url } = listening
+    // A signal may follow the banner immediately.
+    const stopRequest = firstSignal(deps)
+    for (const warning of options.warnings) logger.warn(warning)
+    await terminal.write(
+      options.json
+        ? bannerJson(url, providers.models, options, keys)
+        : banner(url, options, terminal, keys),
+    )
+    await stopRequest
+    const grace = formatDuration(options.settings.shutdownGrace)
+    logger.info(
+      gateway.turns.running === 0
+        ? 'shutting down'
+        : `shutting down: waiting up to ${grace} for ${countTurns(gateway)}; a second signal exits immediately`,
+    )
+    // The process exits whatever the store and the clients do.
+    stopDeadline = terminal.clock.after(options.settings.shutdownGrace + END_MS, () => {
+      logger.warn(`exited after the grace period of ${grace}: the store did not close`)
+      terminal.exit(EXIT.failed)
+    })
+    await listening.close()
+    if (gateway.turns.running === 0) return EXIT.done
+    logger.warn(
+      `the store did not accept the end of ${countTurns(gateway)}: the next server on it ends them`,
+    )
+    return EXIT.failed
+  } finally {
+    stopWatch()
+    // Together: a process that ignores its end is killed after four seconds.
+    const providers = options.providers.flatMap(({ provider }) => provider.stop?.() ?? [])
+    await Promise.all([...providers, tools?.close(), log.close(), options.recorder?.stop()])
+    stopDeadline?.()
+  }
+}
+
+function startTools(options: ServeOptions, { logger, terminal }: Deps): Promise<OpenTools> {
+  const { tools, secrets, settings } = options
+  const { clock } = terminal
+  return openTools(tools, { logger, clock, secrets, logContent: settings.logContent })
+}
+
+/** StartError when the directory cannot be used. */
+async function startRecorder(
+  { recorder }: ServeOptions,
+  { logger, terminal }: Deps,
+  log: TurnLog,
+): Promise<void> {
+  if (recorder === undefined) return
+  const onError = (error: unknown): void =>
+    logger.warn(`a response was not recorded: ${failureReason(error)}`)
+  try {
+    await recorder.start({ log, clock: terminal.clock, onError })
+  } catch (error) {
+    throw new StartError(`cannot record: ${failureReason(error)}`, { cause: error })
+  }
+  logger.warn(`recording prompts and answers in ${recorder.directory}`)
+}
+
+/** A tool of the configuration with the same name wins. */
+function withPostcards(tools: OpenTools['entries']): OpenTools['entries'] {
+  return tools.some(({ name }) => name === POSTCARD_TOOL.name) ? tools : [...tools, POSTCARD_TOOL]
+}
+
+function countTurns({ turns: { running } }: Gateway): string {
+  return running === 1 ? 'a turn' : `${running} turns`
+}
+
+/** The keys of a server. They change on a reload. */
+interface ServerKeys {
+  readonly ring: KeyRing
+  readonly file: string
+}
+
+/**
+ * Loads the keys of the server, if it needs any, and reloads them on SIGHUP. StartError when the file cannot be read
+ * or has no keys.
+ */
+function loadKeys(
+  { store, settings }: ServeOptions,
+  { logger, terminal }: Deps,
+): ServerKeys | undefined {
+  if (settings.keysFile === undefined) return undefined
+  const file = resolve(terminal.cwd, settings.keysFile)
+  let keys: KeyEntry[]
+  try {
+    keys = readKeysFile(file)
+  } catch (error) {
+    if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
+    throw new StartError(error.message, { cause: error })
+  }
+  if (keys.length === 0) {
+    throw new StartError(
+      `no keys in ${file}: create one with "turnstream keys add <tenant> --file ${file}"`,
+    )
+  }
+  const ring = new KeyRing(keys)
+  logger.info(`${describeKeys(keys)} in force`)
+  terminal.onHangup(() => reloadKeys({ ring, file }, logger))
+  if (store.kind === 'redis' && settings.streamTokenSecret === undefined) {
+    logger.warn(
+      'other instances on this Redis refuse stream tokens of this one: ' +
+        'set the same TURNSTREAM_STREAM_TOKEN_SECRET on all',
+    )
+  }
+  return { ring, file }
+}
+
+/** Keeps the keys when the file cannot be read. */
+function reloadKeys({ ring, file }: ServerKeys, logger: Logger): void {
+  try {
+    const keys = readKeysFile(file)
+    ring.replace(keys)
+    if (keys.length > 0) logger.info(`reloaded keys: ${describeKeys(keys)} in force`)
+    else logger.warn('reloaded keys: none, so every request is refused')
+  } catch (error) {
+    logger.error(error)
+    logger.warn(`could not reload keys: the previous ${ring.size} stay in force`)
+  }
+}
+
+/** `3 keys of 2 tenants are`. */
+function describeKeys(keys: readonly KeyEntry[]): string {
+  const tenants = new Set(keys.map(({ tenant }) => tenant)).size
+  const counted = keys.length === 1 ? '1 key' : `${keys.length} keys`
+  const owners = tenants === 1 ? '1 tenant' : `${tenants} tenants`
+  return `${counted} of ${owners} ${keys.length === 1 ? 'is' : 'are'}`
+}
+
+async function openLog({ store, settings }: ServeOptions, deps: Deps): Promise<TurnLog> {
+  let isOpen = false
+  try {
+    const log = await openStore(store, {
+      clock: deps.terminal.clock,
+      // Before the port is open, an error is the reason for the failed start.
+      onError: (error) => isOpen && deps.logger.error(error),
+      retentionMs: settings.retention,
+      silentAfterMs: settings.storeTimeout,
+    })
+    isOpen = true
+    return log
+  } catch (error) {
+    if (!(error instanceof TurnstreamError)) throw error
+    throw new StartError(storeFault(store, error), { cause: error })
+  }
+}
+
+/** Maps the settings to the options of the library. */
+function gatewayOptions(
+  { settings, instance }: ServeOptions,
+  { logger, terminal }: Deps,
+): Omit<GatewayOptions, 'log' | 'providers'> {
+  const { streamTokenSecret } = settings
+  return {
+    instance,
+    storeFalse: settings.storeFalse,
+    clock: terminal.clock,
+    caps: {
+      maxTurnChars: settings.maxTurnChars,
+      maxTurnItems: settings.maxTurnItems,
+      maxTurnTimeMs: settings.maxTurnTime,
+      maxTurnRounds: settings.maxTurnRounds,
+      maxParallelTools: settings.maxParallelTools,
+      maxApprovalTimeMs: settings.maxApprovalTime,
+      maxHistoryBytes: settings.maxHistoryBytes,
+      maxHistoryTokens: settings.maxHistoryTokens,
+    },
+    processor: processorSettings(settings),
+    leaseMs: settings.lease,
+    heartbeatMs: settings.heartbeat,
+    reattachMs: settings.reattach,
+    maxBodyBytes: settings.maxBodyBytes,
+    maxVendorBodyBytes: settings.maxVendorBodyBytes,
+    limits: keyLimits(settings),
+    ...webAccess(settings),
+    ...(settings.logRequests && accessLog(logger)),
+    openMetrics: isLoopback(settings.host),
+    page: !settings.noPage,
+    openResponses: settings.openResponses,
+    shutdownGraceMs: settings.shutdownGrace,
+    ...(streamTokenSecret !== undefined && { streamTokenSecret }),
+    onUnknownEvent: (provider, type) => {
+      logger.info(`${provider} sent an event of an unknown type, which is ignored: ${type}`)
+    },
+    onError: (error, about) => logger.error(error, about),
+  }
+}
+
+export function keyLimits(settings: Settings): GatewayLimits {
+  return {
+    submitsPerMinute: settings.submitsPerMinute,
+    maxRunningTurns: settings.maxRunningTurns,
+    maxOpenStreams: settings.maxOpenStreams,
+    maxConcurrentReads: settings.maxConcurrentReads,
+    maxUnsentBytes: settings.maxUnsentBytes,
+    maxThreads: settings.maxThreads,
+  }
+}
+
+export function processorSettings(settings: Settings): Partial<ProcessorSettings> {
+  const { 'processor.batchGradient': batchGradient } = settings
+  return {
+    ...(batchGradient !== undefined && { batchGradient }),
+    batchTimeoutMs: settings['processor.batchTimeout'],
+    maxLatencyMs: settings['processor.maxLatency'],
+    retryAttempts: settings['processor.retryAttempts'],
+    retryBaseMs: settings['processor.retryBase'],
+    retryMaxMs: settings['processor.retryMax'],
+    maxArgumentChars: settings['processor.maxArgumentChars'],
+  }
+}
+
+export function portLimits(settings: Settings): Partial<PortLimits> {
+  const { maxConnections, maxUrlBytes, maxHeaderBytes } = settings
+  return {
+    maxConnections,
+    maxUrlBytes,
+    maxHeaderBytes,
+    headersTimeoutMs: settings.headersTimeout,
+    requestTimeoutMs: settings.requestTimeout,
+    keepAliveTimeoutMs: settings.keepAliveTimeout,
+    writeTimeoutMs: settings.writeTimeout,
+  }
+}
+
+async function listenOn(
+  gateway: Gateway,
+  { settings }: ServeOptions,
+  logger: Logger,
+): Promise<Listening> {
+  const { host, port } = settings
+  const onConnectionsRefused = ({ refused, maxConnections }: RefusedConnections) => {
+    const cause =
+      maxConnections < settings.maxConnections
+        ? 'the open file limit allows no more; raise it with ulimit -n'
+        : 'raise --max-connections to allow more'
+    logger.warn(`refused ${refused} connections: ${maxConnections} are open, and ${cause}`)
+  }
+  try {
+    return await listen(gateway, { host, port, onConnectionsRefused, ...portLimits(settings) })
+  } catch (error) {
+    if (!hasCode(error, 'OPTION_INVALID')) throw error
+    throw new StartError(withoutSummary(error), { cause: error })
+  }
+}
+
+// Ctrl-C reaches every process of the terminal, and npm also forwards it to its child.
+const SAME_SIGNAL_MS = 250
+
+/** Resolves with the first signal. A second one exits the process immediately. */
+function firstSignal({ logger, terminal }: Deps): Promise<void> {
+  const { clock } = terminal
+  let firstAt: number | undefined
+  return new Promise((resolve) => {
+    terminal.onSignal(() => {
+      firstAt ??= clock.now()
+      resolve()
+      if (clock.now() - firstAt < SAME_SIGNAL_MS) return
+      logger.info('exited immediately after a second signal')
+      terminal.exit(EXIT.failed)
+    })
+  })
+}
+
+const WATCH_EVERY_MS = 1000
+
+/** Time services slew by less than a millisecond per second; a larger change is a step. */
+const CLOCK_STEP_MS = 500
+
+/** Warns when the system clock is set while the server runs. This only affects timestamps. */
+export function watchClock(logger: Pick<Logger, 'warn'>, clock: Clock): () => void {
+  const offset = () => clock.now() - monotonicNow(clock)
+  let before = offset()
+  let cancel = clock.after(WATCH_EVERY_MS, checkClock)
+  function checkClock(): void {
+    const now = offset()
+    const stepMs = Math.round(now - before)
+    if (Math.abs(stepMs) >= CLOCK_STEP_MS) {
+      const direction = stepMs > 0 ? 'forward' : 'back'
+      logger.warn(`the system clock was set ${direction} by ${Math.abs(stepMs)} ms`)
+    }
+    before = now
+    cancel = clock.after(WATCH_EVERY_MS, checkClock)
+  }
+  return () => cancel()
+}
+
+/** The banner: URL, store, providers, and commands to try. */
+function banner(
+  url: string,
+  options: ServeOptions,
+  { isInteractive, columns }: Terminal,
+  keys?: ServerKeys,
+): string {
+  const { store, providers, settings } = options
+  const kept = settings.retention === undefined ? '' : `, for ${formatDuration(settings.retention)}`
+  const local = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
+  const lines = providers.map((each) => {
+    const names = [...listedModels(each), ...(each.models === 'any' ? ['any'] : [])].join(', ')
+    return `${each.provider.id}: ${names}`
+  })
+  if (providers.length === 1) {
+    lines.push('for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY')
+  }
+  const facts = [
+    `turnstream listening on ${url}`,
+    `  store      ${describeStore(store)}${kept}`,
+    `  providers  ${lines.join(`\n${' '.repeat(13)}`)}`,
+    ...(keys === undefined
+      ? []
+      : [
+          `  keys       required: ${keys.ring.size} in ${keys.file}`,
+          `             reload after a change: kill -HUP ${process.pid}`,
+        ]),
+    ...(settings.noPage ? [] : [`  chat       ${local}/`]),
+    `  docs       ${local}${ROUTES.docs}`,
+  ].join('\n')
+  return [
+    isInteractive ? wrap(facts, columns) : facts,
+    '',
+    `Try it in another terminal${keys === undefined ? '' : ', with a key in TURNSTREAM_KEY'}:`,
+    ...examples(local, keys !== undefined).map((line) => `  ${line}`),
+    '',
+  ].join('\n')
+}
+
+/** Commands to copy. They name a turn id, so they work unchanged and can be repeated. */
+function examples(url: string, needsKey: boolean): string[] {
+  const key = needsKey ? ' -H "authorization: Bearer $TURNSTREAM_KEY"' : ''
+  const body = JSON.stringify({ turnId: 'first-turn', prompt: 'What is turnstream?' })
+  return [
+    `curl -sw '\\n' ${url}${ROUTES.submit}${key} -H 'content-type: application/json' -d '${body}'`,
+    `curl -sN ${url}${ROUTES.turnOutputStream.replace(':turnId', 'first-turn')}${key}`,
+    `npx turnstream chat${url === DEFAULT_URL ? '' : ` --url ${url}`}`,
+  ]
+}
+
+/** The banner as one JSON object. */
+function bannerJson(
+  url: string,
+  models: readonly string[],
+  { store: { kind, ...store }, providers }: ServeOptions,
+  keys?: ServerKeys,
+): string {
+  return jsonLine({
+    url,
+    store: {
+      kind,
+      ...('directory' in store && { directory: store.directory }),
+      ...('url' in store && { url: publicUrl(store.url) }),
+    },
+    providers: providers.map(({ provider }) => provider.id),
+    models,
+    ...(keys !== undefined && { keys: keys.ring.size }),
+  })
+}

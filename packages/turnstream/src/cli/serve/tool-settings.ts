@@ -1,0 +1,155 @@
+import { isRecord } from '@turnstream/core/internal/protocol/json'
+import { suggestion } from '@turnstream/core/internal/protocol/nearest'
+import { parseUrl } from '@turnstream/core/internal/protocol/url'
+import * as z from 'zod'
+import { MCP_NAME, TOOL_NAME } from '../../tools/limits.ts'
+import { findSchemaFault } from '../../turns/tool-schema.ts'
+import { UsageError } from '../command.ts'
+
+const text = z.string('must be a non-empty string').trim().min(1, 'must be a non-empty string')
+const whole = z.int('must be an integer from 1').min(1, 'must be an integer from 1')
+
+const address = z.string('must be a URL').refine((value) => {
+  const { protocol = '', username, password } = parseUrl(value) ?? {}
+  return /^https?:$/.test(protocol) && username === '' && password === ''
+}, 'must be an http:// or https:// URL without credentials')
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
+const SECRET_HEADER = /authorization|cookie|key|token|secret/i
+
+/** Values of headers and variables may name variables of our environment: `Bearer ${WEATHER_TOKEN}`. */
+export const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
+
+const headers = z
+  .record(z.string(), z.string('must be a non-empty string'))
+  .superRefine((given, context) => {
+    for (const [name, value] of Object.entries(given)) {
+      const issue = (message: string) => context.addIssue({ code: 'custom', path: [name], message })
+      if (!HEADER_NAME.test(name)) issue('is not a valid header name')
+      else if (SECRET_HEADER.test(name) && value.search(VARIABLE) === -1) {
+        issue('must come from an environment variable, such as "Bearer ${MY_TOKEN}"')
+      }
+    }
+  })
+
+const limits = {
+  timeoutMs: whole.exactOptional(),
+  maxOutputBytes: whole.exactOptional(),
+  maxParallelCalls: whole.exactOptional(),
+}
+
+const parameters = z
+  .record(z.string(), z.unknown(), 'must be a JSON Schema object')
+  .superRefine((schema, context) => {
+    const fault = findSchemaFault(schema)
+    if (fault !== undefined) context.addIssue(fault)
+  })
+
+const needsApproval = z.boolean('must be true or false').exactOptional()
+
+const httpTool = z.strictObject({
+  name: z
+    .string('is required')
+    .regex(TOOL_NAME, 'must have 1 to 64 letters, digits, dashes and underscores'),
+  description: text.exactOptional(),
+  parameters: parameters.exactOptional(),
+  http: z.strictObject({ url: address, headers: headers.exactOptional(), ...limits }),
+  needsApproval,
+})
+
+const moduleTools = z.strictObject({ module: text, needsApproval })
+
+const serverName = z
+  .string('is required: the prefix of its tools')
+  .regex(
+    MCP_NAME,
+    'must have 1 to 32 letters and digits, separated by single dashes or underscores',
+  )
+
+const mcpProcess = z.strictObject({
+  command: text,
+  args: z
+    .array(z.string('must be a non-empty string'), 'must be a list of strings')
+    .exactOptional(),
+  env: z.record(z.string(), z.string('must be a non-empty string')).exactOptional(),
+  ...limits,
+})
+const mcpEndpoint = z.strictObject({ url: address, headers: headers.exactOptional(), ...limits })
+
+const processTools = z.strictObject({ name: serverName, mcp: mcpProcess, needsApproval })
+const endpointTools = z.strictObject({ name: serverName, mcp: mcpEndpoint, needsApproval })
+
+export type HttpToolSetting = z.infer<typeof httpTool>
+export type McpSetting = z.infer<typeof processTools> | z.infer<typeof endpointTools>
+export type ToolSetting = HttpToolSetting | z.infer<typeof moduleTools> | McpSetting
+
+/** The keys of an entry and of what is in it, for the documentation. */
+export const TOOL_KEYS = {
+  entry: ['name', 'description', 'parameters', 'module', 'needsApproval'],
+  http: Object.keys(httpTool.shape.http.shape),
+  process: Object.keys(mcpProcess.shape),
+  endpoint: Object.keys(mcpEndpoint.shape),
+} as const
+
+/** Names of the variables that headers and environments of tools take their values from. */
+export function toolVariables(settings: readonly ToolSetting[]): string[] {
+  const values = settings.flatMap((setting) => {
+    if ('http' in setting) return Object.values(setting.http.headers ?? {})
+    if (!('mcp' in setting)) return []
+    const { mcp } = setting
+    return Object.values(('url' in mcp ? mcp.headers : mcp.env) ?? {})
+  })
+  const names = values.flatMap((value) =>
+    [...value.matchAll(VARIABLE)].map(([, name = '']) => name),
+  )
+  return [...new Set(names)]
+}
+
+/** The `tools` of a configuration file. */
+export function decodeToolSettings(value: unknown, file: string): readonly ToolSetting[] {
+  if (!Array.isArray(value)) throw new UsageError(`tools of ${file} must be a list`)
+  const settings = value.map((each: unknown, index) => decodeTool(each, index, file))
+  const names = settings.flatMap((each) => ('name' in each ? each.name : []))
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined) throw new UsageError(`tools of ${file} has ${twice} twice`)
+  return settings
+}
+
+function decodeTool(value: unknown, index: number, file: string): ToolSetting {
+  const schema = schemaFor(value)
+  if (schema === undefined) {
+    throw new UsageError(`tools.${index} of ${file}: must have one of http, module and mcp`)
+  }
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  const path = ['tools', index, ...(issue?.path ?? [])].map(String).join('.')
+  if (issue?.code === 'unrecognized_keys') {
+    const [key = ''] = issue.keys
+    const inner = issue.path[0] as 'http' | 'mcp' | undefined
+    const shape = inner === undefined ? schema.shape : innerShape(schema, inner)
+    const advice = suggestion(key, Object.keys(shape))
+    throw new UsageError(`${path} of ${file} has an unknown key ${key}${advice}`)
+  }
+  throw new UsageError(`${path} of ${file}: ${issue?.message ?? 'cannot be read'}`)
+}
+
+function schemaFor(value: unknown) {
+  if (!isRecord(value)) return undefined
+  const kinds = ['http', 'module', 'mcp'].filter((kind) => value[kind] !== undefined)
+  if (kinds.length !== 1) return undefined
+  if (kinds[0] === 'http') return httpTool
+  if (kinds[0] === 'module') return moduleTools
+  return isRecord(value['mcp']) && 'url' in value['mcp'] ? endpointTools : processTools
+}
+
+function innerShape(schema: NonNullable<ReturnType<typeof schemaFor>>, key: 'http' | 'mcp') {
+  const inner = Object.entries(schema.shape).find(([name]) => name === key)?.[1]
+  return inner instanceof z.ZodObject ? inner.shape : {}
+}
+
+/** Where calls of an entry are sent; empty for one that stays on this machine. */
+export function toolUrl(setting: ToolSetting): string {
+  if ('http' in setting) return setting.http.url
+  return 'mcp' in setting && 'url' in setting.mcp ? setting.mcp.url : ''
+}

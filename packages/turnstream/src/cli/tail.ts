@@ -1,0 +1,112 @@
+import { parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import { ROUTES, SSE_EVENTS } from '@turnstream/core/internal/protocol/names'
+import { clip, printable } from '@turnstream/core/internal/protocol/printable'
+import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
+import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+import { CommandError, defineCommand, EXIT } from './command.ts'
+import {
+  ABOUT_KEYS,
+  createGatewayClient,
+  type EventFeed,
+  type EventFeedOptions,
+  outcomeOf,
+  type TurnOutcome,
+  turnOutputs,
+  URL_OPTION,
+} from './gateway-client.ts'
+import type { Terminal } from './terminal.ts'
+import { describeOutput } from './text.ts'
+
+export const tail = defineCommand({
+  name: 'tail',
+  summary: 'follow a turn of a running gateway to its end',
+  usage: ['turnstream tail <turnId> [--raw] [--from <offset>] [--json]'],
+  about: `Prints one line per snapshot: the offset to resume from, the type and the content. Works for running
+and ended turns, and reconnects after a lost connection.
+
+${ABOUT_KEYS}`,
+  options: {
+    url: URL_OPTION,
+    raw: {
+      about: `print raw events; takes the run id (the turn id, unless both were submitted)`,
+    },
+    from: { value: 'offset', about: 'start after this offset' },
+    json: { about: 'print records as sent, as JSON lines' },
+  },
+  words: { takes: 'one turn id', min: 1, max: 1 },
+  examples: ['turnstream tail first-turn', 'turnstream tail first-turn --raw --json'],
+  exitCodes: '0 the turn completed · 1 it failed, was cancelled, or cannot be read · 2 usage error',
+  async run({ values, words: [id = ''] }, terminal) {
+    const { raw, from, json } = values
+    const client = createGatewayClient(values.url, terminal)
+    const { status } = terminal
+    const options: Pick<EventFeedOptions, 'from' | 'onBreak'> = {
+      from,
+      onBreak: (ms) => status(`connection lost, retrying in ${(ms / 1000).toFixed(1)} s`),
+    }
+    const lines = raw
+      ? eventLines(client.stream(ROUTES.runStream, { runId: id }, options), terminal)
+      : outputLines(client.stream(ROUTES.turnOutputStream, { turnId: id }, options))
+    for await (const line of lines) {
+      await writeLine(line, terminal, json)
+      const { outcome } = line
+      if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
+    }
+    // Nothing follows the offset: the turn ended at or before it.
+    if (from !== undefined) return EXIT.done
+    throw new CommandError('TURN_LOST', `the stream of turn ${id} ended before the turn did`)
+  },
+})
+
+interface Line {
+  readonly offset: string
+  readonly title: string
+  readonly detail: string
+  readonly json: string
+  /** The outcome of the turn, on its last line. */
+  readonly outcome: TurnOutcome | undefined
+}
+
+async function* outputLines(feed: EventFeed): AsyncGenerator<Line> {
+  for await (const { output, offset } of turnOutputs(feed)) {
+    const outcome = outcomeOf(output)
+    yield { offset, ...describeOutput(output), json: JSON.stringify(output), outcome }
+  }
+}
+
+async function* eventLines(feed: EventFeed, { writeError }: Terminal): AsyncGenerator<Line> {
+  for await (const { event: name, data, id: offset } of feed) {
+    if (name === SSE_EVENTS.resync) writeError(`turnstream: resync: ${clip(data, MAX_NOTE)}\n`)
+    const event = name === '' ? parseJsonSafe(data) : undefined
+    if (!isStreamEvent(event)) continue
+    const { type: title, payload } = event
+    const { type: _type, ...rest } = payload
+    const detail = JSON.stringify(rest)
+    yield { offset, title, detail, json: data, outcome: endingOf(payload) }
+  }
+}
+
+const MAX_NOTE = 200
+const OFFSET_WIDTH = 8
+const TITLE_WIDTH = 20
+
+async function writeLine(line: Line, { write, status, style, columns }: Terminal, json: boolean) {
+  status('')
+  const room = Math.max(20, columns - OFFSET_WIDTH - TITLE_WIDTH - 2)
+  const offset = style('dim', printable(line.offset).padEnd(OFFSET_WIDTH))
+  const title = style('cyan', line.title.padEnd(TITLE_WIDTH))
+  await write(json ? `${line.json}\n` : `${offset} ${title} ${clip(line.detail, room)}\n`)
+}
+
+function endingOf(payload: StreamEventPayload): TurnOutcome | undefined {
+  switch (payload.type) {
+    case 'response_done':
+      return payload.status
+    case 'response_error':
+      return 'error'
+    case 'turn_aborted_by_user':
+      return 'aborted'
+    default:
+      return undefined
+  }
+}

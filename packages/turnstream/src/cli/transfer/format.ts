@@ -1,0 +1,137 @@
+import {
+  decode,
+  decodeText,
+  isNestedDeeperThan,
+  isRecord,
+  MAX_JSON_NESTING,
+  parseJson,
+} from '@turnstream/core/internal/protocol/json'
+import { isTenant } from '@turnstream/core/internal/protocol/names'
+import { streamEventFault } from '@turnstream/core/internal/protocol/stream-event-guard'
+import * as z from 'zod'
+import { ID_PATTERN } from '../../log/records.ts'
+import { UsageError } from '../command.ts'
+import { jsonLine } from '../text.ts'
+
+/*
+ * An export has a header, then one line for each part: a thread, and of each of its turns the turn, its events,
+ * the newest outputs, and `sealed`. The last line is `end`. Fields that an import does not need are ignored.
+ */
+
+const FORMAT = 'turnstream-export'
+const VERSION = 1
+
+/** More than the largest record in JSON: no valid export has longer lines. */
+const MAX_LINE_BYTES = 256 * 1024 * 1024
+
+/** Each needs a call of the store. */
+const MAX_EPOCH = 1000
+
+const id = z.string().regex(ID_PATTERN)
+const tenant = z.string().refine(isTenant, 'not a tenant name')
+/** Unparsed: a schema could reorder the fields. */
+const event = z.custom<object>((value) => streamEventFault(value) === undefined)
+const output = z.custom<object>((value) => isRecord(value) && typeof value['type'] === 'string')
+
+const lineSchema = z.union([
+  z.strictObject({ event }),
+  z.strictObject({
+    output,
+    key: z.string().min(1),
+    eventId: z.string().min(1),
+    timestamp: z.number(),
+  }),
+  z.strictObject({
+    thread: z.object({
+      tenant,
+      threadId: id,
+      title: z.string().exactOptional(),
+      metadata: z.record(z.string(), z.unknown()).exactOptional(),
+    }),
+  }),
+  z.strictObject({
+    turn: z.object({
+      tenant,
+      turnId: id,
+      runId: id,
+      threadId: id,
+      epoch: z.int().min(1).max(MAX_EPOCH),
+      request: z.string().exactOptional(),
+      replaces: id.exactOptional(),
+      replacedBy: id.exactOptional(),
+      response: z.string().exactOptional(),
+    }),
+  }),
+  z.strictObject({ sealed: z.literal(true) }),
+  z.strictObject({ end: z.object({}) }),
+])
+
+export type Line = z.infer<typeof lineSchema>
+export type TurnLine = Extract<Line, { turn: unknown }>['turn']
+/** A part of a turn. The field order matches `turnLines`. */
+export type PartLine = Extract<Line, { event: unknown } | { output: unknown } | { sealed: unknown }>
+
+const headerSchema = z.object({ format: z.literal(FORMAT), version: z.int() })
+
+export function formatHeader(now: number): string {
+  return jsonLine({ format: FORMAT, version: VERSION, exportedAt: now })
+}
+
+/** Reads the lines after the header. UsageError names the first unreadable line. */
+export async function* readExport(input: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+  let number = 0
+  for await (const text of readLines(input)) {
+    number += 1
+    const line = number === 1 ? parseHeader(text) : parseLine(text)
+    if (typeof line === 'string') throw lineError(number, line)
+    if (line !== undefined) yield line
+  }
+  if (number === 0) throw new UsageError('the input is empty')
+}
+
+function lineError(number: number, reason: string): UsageError {
+  return new UsageError(`line ${number} of the input: ${reason}`)
+}
+
+/** Why the first line is not a supported export header. */
+function parseHeader(text: string): string | undefined {
+  const header = decodeText(headerSchema, text)
+  if (!header.ok) return 'not an export of turnstream'
+  const { version } = header.value
+  return version === VERSION
+    ? undefined
+    : `version ${version}; this version of turnstream reads ${VERSION}`
+}
+
+/** The parsed line, or the reason why it is invalid. */
+function parseLine(text: string): Line | string {
+  if (isNestedDeeperThan(text, MAX_JSON_NESTING)) return 'nested too deeply'
+  const json = parseJson(text)
+  if (!json.ok) return json.reason
+  const line = decode(lineSchema, json.value)
+  return line.ok ? line.value : 'not a line of an export'
+}
+
+/** The lines of a text. UsageError when one is too long. The last one may lack a newline. */
+export async function* readLines(
+  input: AsyncIterable<Uint8Array>,
+  maxBytes = MAX_LINE_BYTES,
+): AsyncGenerator<string> {
+  let parts: Uint8Array[] = []
+  let bytes = 0
+  let number = 1
+  for await (const chunk of input) {
+    let from = 0
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
+      yield Buffer.concat([...parts, chunk.subarray(from, at)]).toString()
+      parts = []
+      bytes = 0
+      from = at + 1
+      number += 1
+    }
+    parts.push(chunk.subarray(from))
+    bytes += chunk.length - from
+    if (bytes > maxBytes) throw lineError(number, `longer than ${maxBytes} bytes`)
+  }
+  if (bytes > 0) yield Buffer.concat(parts).toString()
+}

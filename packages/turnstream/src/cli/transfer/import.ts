@@ -1,0 +1,235 @@
+import type { Lease, LogWriter, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
+import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
+import { logOf } from '../../log/tenants.ts'
+import { defineCommand, EXIT, readInput } from '../command.ts'
+import { type Terminal, throttled } from '../terminal.ts'
+import { jsonLine } from '../text.ts'
+import { STORE_OPTIONS, turnLines, withStore } from './export.ts'
+import { type Line, type PartLine, readExport, type TurnLine } from './format.ts'
+
+export const importCommand = defineCommand({
+  name: 'import',
+  summary: 'add exported turns to a store',
+  usage: ['turnstream import [--store <where>] [--json] [file]'],
+  about: `Reads the output of "turnstream export" from a file or standard input. Turns that the store already
+has are skipped, so an import can be repeated. A different turn with the same id is refused and
+named. An embedded store must not be in use; it is created if it does not exist.`,
+  options: {
+    ...STORE_OPTIONS,
+    json: {
+      about: 'print one JSON object: {"imported","skipped","refused","complete"} or {"error"}',
+    },
+  },
+  words: { takes: 'one file', min: 0, max: 1 },
+  examples: ['turnstream import --store ./copy turns.jsonl'],
+  exitCodes:
+    '0 done · 1 turns were refused, or the export is incomplete · 2 usage error or unreadable input',
+  async run({ values, words: [file] }, terminal) {
+    const lines = readExport(readInput(file, terminal))
+    try {
+      // Checks the header before a store is created.
+      const first = await lines.next()
+      return await withStore({ ...values, mustExist: false }, terminal, async (log) => {
+        const task = new Import(log, terminal)
+        try {
+          if (first.done !== true) await task.take(first.value)
+          for await (const line of lines) await task.take(line)
+        } finally {
+          await task.finish()
+        }
+        const { imported, skipped, refused, complete } = task.counts
+        const cut = complete ? '' : '; the export is cut off'
+        const text = `${imported} turns imported, ${skipped} skipped, ${refused} refused${cut}\n`
+        await terminal.write(values.json ? jsonLine(task.counts) : text)
+        return refused > 0 || !complete ? EXIT.failed : EXIT.done
+      })
+    } finally {
+      // An open input would keep the process alive.
+      await lines.return(undefined)
+    }
+  },
+})
+
+class Import {
+  /** `complete`: the last line of the export was read. */
+  readonly counts = { imported: 0, skipped: 0, refused: 0, complete: false }
+  readonly #log: TurnLog
+  readonly #terminal: Terminal
+  readonly #show: (text: () => string) => void
+  /** Undefined between turns, and after a turn was refused. */
+  #open: TurnTarget | undefined
+
+  constructor(log: TurnLog, terminal: Terminal) {
+    this.#log = log
+    this.#terminal = terminal
+    this.#show = throttled(terminal.clock, terminal.status)
+  }
+
+  async take(line: Line): Promise<void> {
+    if ('end' in line || 'thread' in line || 'turn' in line) await this.finish()
+    if ('end' in line) this.counts.complete = true
+    else if ('thread' in line) {
+      const { tenant, ...thread } = line.thread
+      const log = logOf(this.#log, tenant)
+      // An existing thread is not changed.
+      if ((await log.getThread(thread.threadId)) === undefined) await log.putThread(thread)
+    } else await this.#takePart(line)
+  }
+
+  /** Removes an incomplete turn. */
+  async finish(): Promise<void> {
+    if (this.#open !== undefined) await this.#refuse(this.#open.turn, 'its end is missing')
+    this.#terminal.status('')
+  }
+
+  /** Refuses a turn that cannot be imported and continues with the next. A store failure ends the import. */
+  async #takePart(line: { readonly turn: TurnLine } | PartLine): Promise<void> {
+    const turn = 'turn' in line ? line.turn : this.#open?.turn
+    try {
+      if ('turn' in line) this.#open = await openTarget(this.#log, line.turn)
+      else await this.#open?.take(line)
+    } catch (error) {
+      if (turn === undefined || !isTurnError(error)) throw error
+      await this.#refuse(turn, error.message)
+    }
+    if (!('sealed' in line) || this.#open === undefined) return
+    this.counts[this.#open.isNew ? 'imported' : 'skipped'] += 1
+    this.#open = undefined
+    this.#show(() => `${this.counts.imported} turns imported`)
+  }
+
+  async #refuse({ tenant, turnId }: TurnLine, reason: string): Promise<void> {
+    const { status, writeError } = this.#terminal
+    const target = this.#open
+    this.#open = undefined
+    this.counts.refused += 1
+    status('')
+    writeError(`turnstream: turn ${turnId} of tenant ${tenant} is refused: ${reason}\n`)
+    await target?.discard()
+  }
+}
+
+class Refusal extends Error {
+  override readonly name = 'Refusal'
+}
+
+function differs(): Refusal {
+  return new Refusal('the store has a different turn with this id')
+}
+
+function isTurnError(error: unknown): error is Error {
+  if (!(error instanceof TurnstreamError)) return error instanceof Refusal
+  return error.code === 'STORE_CORRUPT' || !error.code.startsWith('STORE_')
+}
+
+/** Takes the parts of one turn in their order; the last one is `sealed`. */
+interface TurnTarget {
+  readonly turn: TurnLine
+  readonly isNew: boolean
+  take(line: PartLine): Promise<void>
+  /** Removes what was written. */
+  discard(): Promise<unknown>
+}
+
+/** The owner of a turn that is being imported. It is left in the record when an import is interrupted. */
+const OWNER = 'turnstream import'
+
+/** Longer than any import of a turn, so no other process claims it. */
+const LEASE_MS = 10 * 60 * 1000
+/** Max. records in memory, each of which may be large. */
+const BATCH_RECORDS = 64
+
+/** Creates the turn, or compares it with the stored one. */
+async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
+  const { tenant, turnId, runId, threadId, request } = turn
+  const log = logOf(store, tenant)
+  const existing = await log.getTurn(turnId)
+  if (existing === undefined) return createTurn(log, turn)
+  if (!existing.sealed && existing.owner === OWNER) {
+    // An import was interrupted.
+    await log.deleteTurn(turnId)
+    return createTurn(log, turn)
+  }
+  const isSame =
+    existing.runId === runId && existing.threadId === threadId && existing.request === request
+  if (!existing.sealed || existing.expired || !isSame) throw differs()
+  if ((await log.getResponse(turnId)) !== turn.response) throw differs()
+  const lines = turnLines(log, tenant, existing)
+  await lines.next() // the turn itself, which was just compared
+  return {
+    turn,
+    isNew: false,
+    async take(line) {
+      const { value } = await lines.next()
+      if (typeof value !== 'string' || jsonLine(JSON.parse(value)) !== jsonLine(line))
+        throw differs()
+    },
+    discard: () => lines.return(undefined),
+  }
+}
+
+async function createTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
+  const { turnId, epoch, response } = turn
+  let lease = await addTurn(log, turn)
+  // Outputs get new offsets. With a later epoch, cursors from the old store are foreign and skip nothing.
+  while (lease.epoch < epoch) lease = await log.claim(turnId, OWNER, 0)
+  lease = await log.claim(turnId, OWNER, LEASE_MS)
+  const events = sealingWriter(log.open(lease, 'events'))
+  const outputs = sealingWriter(log.open(lease, 'processed'))
+  return {
+    turn,
+    isNew: true,
+    async take(line) {
+      if ('event' in line) return events.add(line.event as StreamEvent)
+      if ('sealed' in line) {
+        await events.seal(response)
+        await outputs.seal()
+        return
+      }
+      const { output, eventId, timestamp } = line
+      await outputs.add({ output: output as StreamOutput, eventId, timestamp })
+    },
+    discard: () => log.deleteTurn(turnId),
+  }
+}
+
+async function addTurn(log: TurnLog, turn: TurnLine): Promise<Lease> {
+  const { turnId, runId, threadId, request, replaces, replacedBy } = turn
+  const created = {
+    turnId,
+    runId,
+    threadId,
+    owner: OWNER,
+    ...(request !== undefined && { request }),
+    ...(replacedBy !== undefined && { replacedBy }),
+  }
+  if (replaces === undefined) return log.create(created, 0)
+  try {
+    return await log.create({ ...created, replaces }, 0)
+  } catch (error) {
+    // The turn that it replaced was not exported, or has another replacement here.
+    if (!hasCode(error, 'TURN_UNKNOWN') && !hasCode(error, 'TURN_REPLACED')) throw error
+    return log.create(created, 0)
+  }
+}
+
+/** Holds the last record back to write it with the seal. */
+function sealingWriter<Entry>(writer: LogWriter<Entry>) {
+  let last: Entry | undefined
+  let unstored = 0
+  return {
+    async add(entry: Entry): Promise<void> {
+      if (last !== undefined) writer.write(last)
+      last = entry
+      unstored += 1
+      if (unstored < BATCH_RECORDS) return
+      await writer.flush()
+      unstored = 0
+    },
+    async seal(response?: string): Promise<void> {
+      if (last !== undefined) await writer.seal(last, response)
+    },
+  }
+}

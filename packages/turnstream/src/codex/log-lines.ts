@@ -1,0 +1,48 @@
+import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
+
+const MAX_LOG_CHARS = 2000
+
+// Colours of the log lines.
+const STYLES = new RegExp(String.raw`\u001b\[[\d;]*m`, 'g')
+
+/**
+ * Splits what a process logs into lines, without colours and secrets. Whole lines, because a secret may lie across two
+ * chunks. A line that is too long is cut.
+ */
+export class LogLines {
+  readonly #decoder = new TextDecoder()
+  readonly #onLine: (line: string) => void
+  #line = ''
+
+  constructor(onLine: (line: string) => void) {
+    this.#onLine = onLine
+  }
+
+  feed(chunk: Uint8Array): void {
+    this.#add(this.#decoder.decode(chunk, { stream: true }))
+  }
+
+  /** The last line may lack its line break. */
+  end(): void {
+    this.#add(`${this.#decoder.decode()}\n`)
+  }
+
+  #add(text: string): void {
+    const [rest = '', ...starts] = text.split('\n')
+    this.#grow(rest)
+    for (const start of starts) {
+      this.#flush()
+      this.#grow(start)
+    }
+  }
+
+  #grow(text: string): void {
+    this.#line += text.slice(0, MAX_LOG_CHARS - this.#line.length)
+  }
+
+  #flush(): void {
+    const line = redactShapes(this.#line.replaceAll(STYLES, '').trim())
+    this.#line = ''
+    if (line !== '') this.#onLine(line)
+  }
+}

@@ -1,0 +1,277 @@
+import type { Clock } from '@turnstream/core/internal/async/clock'
+import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type {
+  NewThread,
+  NewTurn,
+  Page,
+  PageOptions,
+  Replaced,
+  ThreadRecord,
+} from '@turnstream/core/internal/log/turn-log'
+import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import type { Key } from 'lmdb'
+import {
+  formatThreadPlace,
+  pageLimit,
+  pageOf,
+  parseThreadPlace,
+  type ThreadPlace,
+} from '../paging.ts'
+import { mayReplace } from '../rules.ts'
+import type { Environment, Write } from './environment.ts'
+import type { GroupCommit } from './group-commit.ts'
+import type { TenantKeys } from './stored-turn.ts'
+
+/** Threads are counted in steps of this many, about a millisecond each. */
+const COUNT_STEP = 1000
+
+/** The creation id of a thread whose record is unreadable. */
+const UNREADABLE = 'unreadable'
+
+interface StoredThread {
+  readonly record: ThreadRecord
+  /** Number of turns ever created. */
+  readonly made: number
+}
+
+interface Store {
+  readonly env: Environment
+  readonly commits: GroupCommit
+  readonly clock: Clock
+  readonly retentionMs: number
+}
+
+/** Thread records of a tenant, and their order by last change. */
+export class EmbeddedThreads {
+  readonly #keys: TenantKeys
+  readonly #env: Environment
+  readonly #commits: GroupCommit
+  readonly #store: Store
+  readonly #hasTurns: (threadId: string) => boolean
+
+  /** `hasTurns` returns whether a thread has turns left, as decided. */
+  constructor(keys: TenantKeys, store: Store, hasTurns: (threadId: string) => boolean) {
+    this.#keys = keys
+    this.#env = store.env
+    this.#commits = store.commits
+    this.#store = store
+    this.#hasTurns = hasTurns
+  }
+
+  /** Decides a new turn of a thread, creating the thread if necessary. Returns the turn's ordinal. */
+  addTurn(
+    { threadId, threadTitle: title }: NewTurn,
+    now: number,
+  ): { ordinal: number; write: (writes: Write[]) => void } {
+    const before = this.#replaceable(threadId)
+    const { record } = this.#live(before.thread) ?? { record: newThread(threadId, now, title) }
+    // An expired thread may have turns not swept yet: they keep their ordinals.
+    const after = { record: { ...record, updatedAt: now }, made: before.made + 1 }
+    return { ordinal: after.made, write: this.#replace(before.thread, after) }
+  }
+
+  async put(thread: NewThread, replaces?: Replaced): Promise<ThreadRecord> {
+    const { threadId } = thread
+    const now = this.#store.clock.now()
+    const before = this.#replaceable(threadId)
+    const live = this.#live(before.thread)?.record
+    if (!mayReplace(live, replaces)) {
+      // Reading the thread again returns the change that was first.
+      await this.#commits.store(undefined)
+      throw new TurnstreamError('THREAD_CHANGED', threadId)
+    }
+    const { creation, version, createdAt } = live ?? newThread(threadId, now)
+    const record = { ...thread, creation, version: version + 1, createdAt, updatedAt: now }
+    const write = this.#replace(before.thread, { record, made: before.made })
+    await this.#commits.store(undefined, { write })
+    return record
+  }
+
+  /** A new record may replace a damaged one, of whose turns only the places are known. */
+  #replaceable(threadId: string): { readonly thread?: StoredThread; readonly made: number } {
+    const thread = unlessDamaged(() => this.#found(threadId), UNREADABLE)
+    if (thread !== UNREADABLE) return thread ? { thread, made: thread.made } : { made: 0 }
+    return { made: this.#newestPlace(this.#keys.of(threadId)) }
+  }
+
+  /** The ordinal of the newest turn of a thread; 0 if there is none. */
+  #newestPlace(key: string): number {
+    const range = { start: [key, Infinity], end: [key, 0], reverse: true, limit: 1 }
+    const [newest] = this.#env.tables.threadTurns.getKeys(range)
+    return Array.isArray(newest) ? Number(newest[1]) : 0
+  }
+
+  /** A thread goes with its turns: one that has some, but no record, lost it. */
+  #checkLost(threadId: string, text: string | undefined): void {
+    if (text !== undefined || this.#newestPlace(this.#keys.of(threadId)) === 0) return
+    throw new TurnstreamError('STORE_CORRUPT', `the record of thread ${threadId} is missing`)
+  }
+
+  #replace(before: StoredThread | undefined, after: StoredThread): (writes: Write[]) => void {
+    const { threads, recency } = this.#env.tables
+    const key = this.#keys.of(after.record.threadId)
+    this.#commits.stage(threads, key, JSON.stringify(after))
+    return (writes) => {
+      if (before !== undefined) {
+        writes.push({ table: recency, key: this.#keys.recency(before.record) })
+      }
+      writes.push({ table: recency, key: this.#keys.recency(after.record), value: '' })
+    }
+  }
+
+  get(threadId: string): ThreadRecord | undefined {
+    const text = this.#env.tables.threads.get(this.#keys.of(threadId))
+    this.#checkLost(threadId, text)
+    return this.#live(parseThread(text))?.record
+  }
+
+  /** The creation id of the thread, as decided; undefined if there is none. */
+  creationOf(threadId: string): string | undefined {
+    return unlessDamaged(() => this.#decided(threadId)?.record.creation, UNREADABLE)
+  }
+
+  list(options: PageOptions): Page<ThreadRecord> {
+    const limit = pageLimit(options)
+    const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
+    const found: ThreadRecord[] = []
+    const range = { ...this.#keys.newestFirst(from), snapshot: false }
+    for (const key of this.#env.tables.recency.getKeys(range)) {
+      const record = Array.isArray(key) ? this.#listed(key) : undefined
+      if (record !== undefined) found.push(record)
+      if (found.length > limit) break
+    }
+    return pageOf(found, limit, formatThreadPlace)
+  }
+
+  #listed(key: Key & readonly unknown[]): ThreadRecord | undefined {
+    const threadId = String(key.at(-1))
+    const updatedAt = Number(key.at(-2))
+    const times = { createdAt: updatedAt, updatedAt }
+    const damaged = { threadId, creation: UNREADABLE, version: 0, ...times, damaged: true } as const
+    const record = unlessDamaged(() => {
+      this.#env.tables.recency.getListed(key)
+      return this.get(threadId)
+    }, damaged)
+    // What replaced a damaged record could not know its place, which the sweeper removes later.
+    return record?.updatedAt === updatedAt ? record : undefined
+  }
+
+  /** Includes recently expired threads. */
+  async count(): Promise<number> {
+    const range = this.#keys.newestFirst(undefined)
+    let { start } = range
+    let count = 0
+    for (;;) {
+      let size = 0
+      for (const key of this.#env.tables.recency.getKeys({ ...range, start, limit: COUNT_STEP })) {
+        size += 1
+        start = key
+      }
+      count += size
+      if (size < COUNT_STEP) return count
+      if (isSliceOver()) await nextSlice()
+    }
+  }
+
+  /**
+   * Removes the thread at an index position if it has expired. Also removes an unreadable record, unless the thread has
+   * turns; then STORE_CORRUPT is reported.
+   */
+  async sweep({ threadId, updatedAt }: ThreadPlace): Promise<void> {
+    const key = this.#keys.of(threadId)
+    const { threads, recency } = this.#env.tables
+    let failure: unknown
+    let thread: StoredThread | undefined
+    try {
+      thread = this.#found(threadId)
+    } catch (error) {
+      failure = error
+    }
+    const isElsewhere = thread !== undefined && thread.record.updatedAt !== updatedAt
+    if (!isElsewhere && this.#hasTurns(threadId)) {
+      if (failure !== undefined) throw failure
+      return
+    }
+    if (!isElsewhere) this.#commits.stage(threads, key, undefined)
+    await this.#commits.store(undefined, {
+      write: (writes) => {
+        writes.push({ table: recency, key: this.#keys.recency({ threadId, updatedAt }) })
+        if (!isElsewhere) this.#removePlaces(writes, key)
+      },
+    })
+    if (failure !== undefined) throw failure
+  }
+
+  /** The ordinals of unreadable turns are removed only now. */
+  #removePlaces(writes: Write[], key: string): void {
+    const table = this.#env.tables.threadTurns
+    const range = { start: [key, 0], end: [key, Infinity] }
+    for (const place of table.getKeys(range)) writes.push({ table, key: place })
+  }
+
+  async remove(threadId: string): Promise<boolean> {
+    const before = unlessDamaged(() => this.#decided(threadId), UNREADABLE)
+    if (before === undefined) return false
+    const { threads, recency } = this.#env.tables
+    this.#commits.stage(threads, this.#keys.of(threadId), undefined)
+    await this.#commits.store(undefined, {
+      write: (writes) => {
+        // Otherwise unknown. The sweeper removes it, and lists skip it.
+        if (before !== UNREADABLE) {
+          writes.push({ table: recency, key: this.#keys.recency(before.record) })
+        }
+        this.#removePlaces(writes, this.#keys.of(threadId))
+      },
+    })
+    return true
+  }
+
+  #decided(threadId: string): StoredThread | undefined {
+    return this.#live(this.#found(threadId))
+  }
+
+  /** As decided, including expired ones not swept yet. */
+  #found(threadId: string): StoredThread | undefined {
+    const { threads } = this.#env.tables
+    const key = this.#keys.of(threadId)
+    const text = this.#commits.get(threads, key)
+    if (!this.#commits.isStaged(threads, key)) this.#checkLost(threadId, text)
+    return parseThread(text)
+  }
+
+  /** Undefined if the thread has expired. */
+  #live(thread: StoredThread | undefined): StoredThread | undefined {
+    if (thread === undefined) return undefined
+    const { threadId, updatedAt } = thread.record
+    const { clock, retentionMs } = this.#store
+    if (clock.now() - updatedAt < retentionMs || this.#hasTurns(threadId)) return thread
+    return undefined
+  }
+}
+
+function unlessDamaged<T, Other>(read: () => T, other: Other): T | Other {
+  try {
+    return read()
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    return other
+  }
+}
+
+function newThread(threadId: string, now: number, title?: string): ThreadRecord {
+  const named = { threadId, ...(title && { title }) }
+  return { ...named, creation: crypto.randomUUID(), version: 0, createdAt: now, updatedAt: now }
+}
+
+function parseThread(text: string | undefined): StoredThread | undefined {
+  if (text === undefined) return undefined
+  const thread = parseJsonSafe(text)
+  if (isRecord(thread) && isRecord(thread['record'])) {
+    const { record, made } = thread as unknown as StoredThread
+    // Threads of older stores lack these fields.
+    const { creation = String(record.createdAt), version = 0 } = record as Partial<ThreadRecord>
+    return { record: { ...record, creation, version }, made }
+  }
+  throw new TurnstreamError('STORE_CORRUPT', 'a stored thread is malformed')
+}

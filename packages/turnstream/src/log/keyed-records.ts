@@ -1,0 +1,78 @@
+import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { checkId, hasLoneSurrogate } from './records.ts'
+
+/** Maximum number of values of a key of the tenant. */
+export const MAX_VALUES = 16
+/** Maximum number of keys of a turn. */
+export const MAX_TURN_KEYS = 200
+
+const MAX_VALUE_CHARS = 500
+const MAX_TURN_VALUE_CHARS = 16_000
+const MAX_KEYS_READ = 64
+
+/** A value of a key of the tenant, and when it expires. */
+export type ExpiringValue = readonly [until: number, value: string]
+
+/** The keyed records of a turn, oldest first. */
+export type TurnValues = readonly (readonly [key: string, value: string])[]
+
+export const NO_VALUES: TurnValues = []
+
+/** Throws RECORD_INVALID for a record of the tenant that no store accepts. */
+export function checkTenantRecord(key: string, value: string, ttlMs: number): void {
+  checkRecord(key, value, MAX_VALUE_CHARS)
+  if (Number.isSafeInteger(ttlMs) && ttlMs > 0) return
+  throw new TurnstreamError('RECORD_INVALID', `ttlMs is ${ttlMs}`)
+}
+
+/** Throws RECORD_INVALID for a record of a turn that no store accepts. */
+export function checkTurnRecord(key: string, value: string): void {
+  checkRecord(key, value, MAX_TURN_VALUE_CHARS)
+}
+
+function checkRecord(key: string, value: string, maxChars: number): void {
+  checkId('key', key)
+  if (value.length <= maxChars && !hasLoneSurrogate(value)) return
+  const detail = `a value must have at most ${maxChars} characters of valid Unicode`
+  throw new TurnstreamError('RECORD_INVALID', detail)
+}
+
+/** Throws RECORD_INVALID for keys that cannot be read together. */
+export function checkKeys(keys: readonly string[]): void {
+  for (const key of keys) checkId('key', key)
+  if (keys.length <= MAX_KEYS_READ) return
+  const detail = `${keys.length} keys; at most ${MAX_KEYS_READ} can be read at once`
+  throw new TurnstreamError('RECORD_INVALID', detail)
+}
+
+/** The values that have not expired, oldest first. */
+export function liveValues(values: readonly ExpiringValue[], now: number): ExpiringValue[] {
+  return values.filter(([until]) => until > now)
+}
+
+/** When the last of the values expires. */
+export function lastExpiry(values: readonly ExpiringValue[]): number {
+  return values.reduce((last, [until]) => Math.max(last, until), 0)
+}
+
+export function findValue(values: TurnValues | undefined, key: string): string | undefined {
+  return values?.find(([name]) => name === key)?.[1]
+}
+
+export function withValue(values: TurnValues = NO_VALUES, key: string, value: string): TurnValues {
+  if (values.length >= MAX_TURN_KEYS) throw tooManyKeys()
+  return [...values, [key, value]]
+}
+
+export function tooManyKeys(): TurnstreamError {
+  return new TurnstreamError('RECORD_INVALID', `a turn has at most ${MAX_TURN_KEYS} keyed records`)
+}
+
+/** A century, for stores that never expire turns. */
+const MAX_TTL_MS = 100 * 365 * 24 * 60 * 60 * 1000
+
+/** The time to live of a record that should last as long as a turn. */
+export function retainedMs({ retentionMs }: Pick<TurnLog, 'retentionMs'>): number {
+  return Math.ceil(Math.min(retentionMs, MAX_TTL_MS))
+}

@@ -1,0 +1,154 @@
+import { onAbort, type StopSignal } from '@turnstream/core/internal/async/on-abort'
+import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type { LogName, LogRecord, Resync, Tail } from '@turnstream/core/internal/log/turn-log'
+import { parseOffset, START } from './offsets.ts'
+
+/** The records after a position, as far as a backend returns them at once. */
+export interface Block<Rec extends LogRecord> {
+  /** In the order in which they are yielded. */
+  readonly records: readonly Rec[]
+  /** The `seq` up to which the log has been read, including superseded records. */
+  readonly head: number
+  /** The offset of `head`, for a reader that has seen the complete block. */
+  readonly cursor: string
+  /** Nothing follows. */
+  readonly last: boolean
+}
+
+/** One log of one turn in a backend. Its methods throw when the turn is gone. */
+export interface LogSource<Rec extends LogRecord> {
+  /** Returns the `seq` after which a reader with this cursor continues. */
+  resume(cursor: { epoch: number; seq: number }): number | Resync
+  /** Where the log starts: 0 unless it was trimmed. */
+  readonly start: number
+  read(after: number): Block<Rec> | Promise<Block<Rec>>
+  /**
+   * Resolves when there may be records after `seq`, or when `signal` aborts. Returns undefined if there
+   * already are.
+   */
+  changed(seq: number, signal: StopSignal): Promise<void> | undefined
+  /** Called when the reader leaves. */
+  release(): void
+}
+
+/** Reads a log to its end. Both history and new records reach readers only through this class. */
+export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
+  readonly #log: LogName
+  readonly #open: () => LogSource<Rec> | Promise<LogSource<Rec>>
+  readonly #after: string
+  readonly #signal: StopSignal
+  #cursor: string
+  #hasCaughtUp = false
+  #skipped = 0
+  readonly #tellCaughtUp: (() => void)[] = []
+
+  constructor(
+    log: LogName,
+    open: () => LogSource<Rec> | Promise<LogSource<Rec>>,
+    after: string,
+    signal: StopSignal,
+  ) {
+    this.#log = log
+    this.#open = open
+    this.#after = after
+    this.#cursor = after
+    this.#signal = signal
+  }
+
+  get cursor(): string {
+    return this.#cursor
+  }
+
+  get skipped(): number {
+    return this.#skipped
+  }
+
+  get caughtUp(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#hasCaughtUp) resolve()
+      else this.#tellCaughtUp.push(resolve)
+    })
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Rec | Resync, void> {
+    const cursor = parseOffset(this.#after)
+    const signal = this.#signal
+    const source = await this.#open()
+    // Keep one listener on the signal while the reader is here, instead of one per wait.
+    const stopListening = onAbort(signal, () => {})
+    try {
+      // What wrote the log may have used this iteration of the event loop, and the first record may be large, too. The
+      // log is open by then: a turn that is deleted meanwhile was there.
+      if (isSliceOver()) await nextSlice()
+      let at = source.resume(cursor)
+      if (typeof at !== 'number') {
+        this.#cursor = START
+        yield at
+        at = source.start
+      }
+      while (!signal.aborted) {
+        const read = source.read(at)
+        // Do not await available records: with many readers of a live turn that is much of the work.
+        const block = read instanceof Promise ? await read : read
+        const { records, last } = block
+        // Records superseded before the reader caught up do not count as skipped.
+        if (this.#hasCaughtUp) this.#skipped += block.head - at - records.length
+        at = block.head
+        for (let index = 0; index < records.length && !signal.aborted; index++) {
+          this.#pass(block, index)
+          yield records[index] as Rec
+        }
+        if (last) return
+        const changed = source.changed(at, signal)
+        // The next block may have a record of many megabytes, too.
+        if (changed === undefined && isSliceOver()) await nextSlice()
+        if (changed === undefined) continue
+        if (!this.#hasCaughtUp) this.#catchUp()
+        await changed
+      }
+    } finally {
+      stopListening()
+      source.release()
+    }
+  }
+
+  #catchUp(): void {
+    this.#hasCaughtUp = true
+    for (const tell of this.#tellCaughtUp) tell()
+  }
+
+  /** Moves the cursor over a record of a block. */
+  #pass({ records, cursor }: Block<Rec>, index: number): void {
+    if (index === records.length - 1) this.#cursor = cursor
+    else if (this.#log === 'events') this.#cursor = records[index]?.offset ?? this.#cursor
+  }
+}
+
+/** Readers that wait for a change. Each is woken once and must wait again. */
+export class Waiters {
+  readonly #waiting = new Set<() => void>()
+
+  /** Resolves at the next `wake`, or when `signal` aborts. */
+  wait(signal: StopSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const go = () => {
+        this.#waiting.delete(go)
+        stopListening()
+        resolve()
+      }
+      const stopListening = onAbort(signal, go)
+      this.#waiting.add(go)
+    })
+  }
+
+  /** Costs O(waiters); their work runs later. */
+  wake(): void {
+    if (this.#waiting.size === 0) return
+    for (const go of this.#waiting) go()
+  }
+
+  get size(): number {
+    return this.#waiting.size
+  }
+}

@@ -1,0 +1,138 @@
+import {
+  forProvider,
+  isCompaction,
+  withoutVendorFields,
+} from '@turnstream/core/internal/formats/issuer'
+import type { ModelTable } from '@turnstream/core/internal/formats/model-traits'
+import type {
+  ProviderRequest,
+  SettingName,
+} from '@turnstream/core/internal/formats/provider-request'
+import { CallIdRestorer } from '@turnstream/core/internal/formats/sent-call-ids'
+import { fitSettings, withoutSettings } from '@turnstream/core/internal/formats/settings'
+import type { Vendor, VendorOptions } from '@turnstream/core/internal/formats/vendor'
+import type { VendorRequest } from '@turnstream/core/internal/formats/vendor-request'
+import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
+import type { RefusedData } from './refused-data.ts'
+
+/** What is sent: items with the vendor data of this provider, except for what the vendor has refused. */
+export class CallRequest<Options extends VendorOptions & { id: string; models: ModelTable }> {
+  readonly #vendor: Vendor<Options>
+  readonly #options: Options
+  /** What the provider has refused in any request. */
+  readonly #refused: RefusedData
+  #request: ProviderRequest
+  /** Whether data that was refused is left out. */
+  #isReduced = false
+  #isRebuilt = false
+  #hasLearned = false
+  #callIds = new CallIdRestorer()
+
+  constructor(
+    vendor: Vendor<Options>,
+    request: ProviderRequest,
+    options: Options,
+    refused: RefusedData,
+  ) {
+    this.#vendor = vendor
+    this.#options = options
+    this.#refused = refused
+    this.#request = limited(
+      mapInput(request, (item) => this.#accepted(forProvider(item, options.id))),
+      options.maxOutputTokens,
+    )
+    if (refused.defaultsError !== undefined) this.#dropDefaults(refused.defaultsError)
+    if (options.models.hasLearned(request.model)) this.#fitModel()
+  }
+
+  #accepted(item: OutputItem): OutputItem {
+    if (!this.#refused.has(item)) return item
+    this.#isReduced = true
+    return withoutVendorFields(item)
+  }
+
+  build(): VendorRequest {
+    const { buildRequest, rebuildRequest = buildRequest } = this.#vendor
+    const build = this.#isReduced ? rebuildRequest : buildRequest
+    const built = build(this.#request, this.#options)
+    this.#callIds = new CallIdRestorer(built.callIds)
+    return built
+  }
+
+  /** What the vendor answers, with the call ids of the thread. */
+  restore(payload: StreamEventPayload): StreamEventPayload {
+    return this.#callIds.restore(payload)
+  }
+
+  /** Drops what the error is about, if the request can do without. Returns whether `build` changes. */
+  rebuildAfter(error: string): boolean {
+    if (this.#dropDefaults(error)) {
+      this.#refused.defaultsError = error
+      return true
+    }
+    return this.#learn(error) || this.#dropVendorData(error)
+  }
+
+  /** Once: a model that refuses every form would be asked for ever. */
+  #learn(error: string): boolean {
+    const traits = this.#hasLearned ? undefined : this.#vendor.learn?.(this.#request, error)
+    if (traits === undefined) return false
+    this.#hasLearned = true
+    this.#options.models.learn(this.#request.model, traits)
+    this.#fitModel()
+    return true
+  }
+
+  /** Replaces what the model refuses of its thinking. Whoever asks for more learns it from `unsupported`. */
+  #fitModel(): void {
+    const table = this.#vendor.settings?.(this.#options, this.#options.models)
+    if (table === undefined) return
+    const { unsupported, nearest } = fitSettings(table, this.#request)
+    const names = unsupported.filter((name) => THINKING.has(name))
+    const { reasoningEffort } = nearest
+    this.#request = {
+      ...withoutSettings(this.#request, names),
+      ...(reasoningEffort !== undefined && names.length > 0 && { reasoningEffort }),
+    }
+  }
+
+  #dropDefaults(error: string): boolean {
+    const request = this.#vendor.withoutDefaults?.(this.#request, error)
+    this.#request = request ?? this.#request
+    return request !== undefined
+  }
+
+  /** Once. */
+  #dropVendorData(error: string): boolean {
+    if (this.#isRebuilt || this.#vendor.refusal?.test(error) !== true) return false
+    const before = JSON.stringify(this.build().body)
+    const { input } = this.#request
+    this.#isRebuilt = true
+    this.#isReduced = true
+    this.#request = mapInput(this.#request, (item) =>
+      isCompaction(item) ? item : withoutVendorFields(item),
+    )
+    if (JSON.stringify(this.build().body) === before) return false
+    this.#refused.add(input.filter((item) => !isCompaction(item)))
+    return true
+  }
+}
+
+const THINKING: ReadonlySet<SettingName> = new Set([
+  'thinkingBudget',
+  'thinking',
+  'reasoningEffort',
+])
+
+function limited(request: ProviderRequest, limit = Infinity): ProviderRequest {
+  const { maxOutputTokens = 0 } = request
+  return maxOutputTokens > limit ? { ...request, maxOutputTokens: limit } : request
+}
+
+function mapInput(
+  request: ProviderRequest,
+  change: (item: OutputItem) => OutputItem,
+): ProviderRequest {
+  return { ...request, input: request.input.map(change) }
+}

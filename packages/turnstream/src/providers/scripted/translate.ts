@@ -1,0 +1,81 @@
+import {
+  isTerminal,
+  ResponseWriter,
+  type Translation,
+  type TranslationContext,
+} from '@turnstream/core/internal/formats/translation'
+import type {
+  ErrorObject,
+  StreamEvent,
+  StreamEventPayload,
+} from '@turnstream/core/internal/protocol/stream-event'
+import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+
+/** Replays a recorded turn with the ids of the current run. A missing end is reported as such. */
+export function translateScripted(context: TranslationContext): Translation {
+  const recording = replayRecording(context)
+  return {
+    translate: (event) => (isStreamEvent(event) ? recording.replay(event) : []),
+    end: (fault) => recording.end(fault),
+  }
+}
+
+/** The same for events validated when the recording was read. */
+export function replayRecording(context: TranslationContext) {
+  const writer = new ResponseWriter(context)
+  const items = new Map<string, string>()
+  let isOver = false
+
+  function itemId(recorded: string): string {
+    const known = items.get(recorded)
+    if (known !== undefined) return known
+    const id = `${context.runId}:${items.size + 1}`
+    items.set(recorded, id)
+    return id
+  }
+
+  return {
+    replay({ payload }: StreamEvent): readonly StreamEventPayload[] {
+      if (isOver) return []
+      if (payload.type === 'response_start') {
+        writer.start(payload.model_id)
+        return writer.take()
+      }
+      isOver = isTerminal(payload)
+      return [replaceIds(payload, context, itemId)]
+    },
+    end(fault?: ErrorObject): readonly StreamEventPayload[] {
+      if (isOver) return []
+      isOver = true
+      writer.endInput(fault)
+      return writer.take()
+    },
+  }
+}
+
+function replaceIds(
+  payload: StreamEventPayload,
+  { runId, turnId }: TranslationContext,
+  itemId: (recorded: string) => string,
+): StreamEventPayload {
+  switch (payload.type) {
+    case 'item_start':
+    case 'item_delta':
+    case 'item_error':
+    case 'item_cancelled':
+      return { ...payload, item_id: itemId(payload.item_id) }
+    case 'item_done': {
+      const id = itemId(payload.item_id)
+      return { ...payload, item_id: id, final_item: { ...payload.final_item, id } }
+    }
+    case 'turn_aborted_by_user':
+      return { ...payload, turn_id: turnId }
+    case 'response_start':
+    case 'response_done':
+    case 'response_error':
+    case 'usage_update':
+      return { ...payload, response_id: runId }
+    case 'heartbeat':
+      return payload
+  }
+}

@@ -1,0 +1,3 @@
+'use client'
+
+export * from '@turnstream/client/react'

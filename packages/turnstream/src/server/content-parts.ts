@@ -1,0 +1,194 @@
+import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
+import * as z from 'zod'
+
+/*
+ * Messages with parts, as on `/v1/chat/completions`: text, images and files. The server fetches nothing, so images and
+ * files are data URLs.
+ */
+
+/** The maximum size of a turn. `maxBodyBytes` limits the request first. */
+export const MAX_TEXT_CHARS = 10_000_000
+
+const MAX_PARTS = 1000
+
+/** Maximum images and files per request, with those of the history: what vendors accept. */
+export const MAX_ATTACHMENTS = 100
+
+// The largest size that every vendor accepts.
+const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
+
+const DATA_URL = /^data:([^;,]{1,100});base64,/i
+
+/** Magic bytes of each type. `?` matches any byte. */
+type Signatures = Readonly<Record<string, string>>
+
+const IMAGES: Signatures = {
+  'image/png': '\u0089PNG',
+  'image/jpeg': '\u00ff\u00d8\u00ff',
+  'image/gif': 'GIF8',
+  'image/webp': 'RIFF????WEBP',
+}
+
+const FILES: Signatures = { 'application/pdf': '%PDF-' }
+
+export const textPart = z.strictObject({
+  type: z.literal('text'),
+  text: z.string().max(MAX_TEXT_CHARS),
+})
+
+/** An image of a user message. */
+export function imagePart<Detail extends z.ZodType>(detail: Detail) {
+  return z.strictObject({ type: z.literal('image_url'), image_url: imageSchema(detail) })
+}
+
+function imageSchema<Detail extends z.ZodType>(detail: Detail) {
+  return z.strictObject({
+    url: dataUrlSchema(IMAGES).meta({ description: 'A data URL: data:image/png;base64,…' }),
+    detail,
+  })
+}
+
+const fileSchema = z.strictObject({
+  file_data: dataUrlSchema(FILES).meta({
+    description: 'A data URL: data:application/pdf;base64,…',
+  }),
+  filename: z.string().min(1).max(200).exactOptional(),
+})
+
+/** A file of a user message. */
+export const filePart = z.strictObject({ type: z.literal('file'), file: fileSchema })
+
+/** The same parts where unknown fields are ignored. */
+export const looseTextPart = textPart.loose()
+export const looseFilePart = z.looseObject({ type: z.literal('file'), file: fileSchema.loose() })
+export const looseImagePart = z.looseObject({
+  type: z.literal('image_url'),
+  image_url: imageSchema(z.string().max(100).nullish()).loose(),
+})
+
+/** A string, or parts. */
+export function textOrParts<Part extends z.ZodType>(part: Part) {
+  const parts = z.array(part).min(1).max(MAX_PARTS)
+  const text = z.string().max(MAX_TEXT_CHARS)
+  return z.union([text, parts], 'must be a string or a list of parts')
+}
+
+type ContentPart =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
+  | {
+      readonly type: 'file'
+      readonly file: { readonly file_data: string; readonly filename?: string | undefined }
+    }
+
+interface Content {
+  readonly content: string
+  readonly attachments?: readonly Attachment[]
+}
+
+/** Converts the content of a user message. */
+export function toContents(content: string | readonly ContentPart[]): Content[] {
+  if (typeof content === 'string') return [{ content }]
+  return groupPieces(content.map((part) => (part.type === 'text' ? part.text : toAttachment(part))))
+}
+
+/** Joins texts and attachments to one item, unless text follows an attachment: items have their text first. */
+export function groupPieces(pieces: readonly (string | Attachment)[]): Content[] {
+  const items: { texts: string[]; attachments: Attachment[] }[] = []
+  for (const piece of pieces) {
+    let last = items.at(-1)
+    if (last === undefined || (typeof piece === 'string' && last.attachments.length > 0)) {
+      last = { texts: [], attachments: [] }
+      items.push(last)
+    }
+    if (typeof piece === 'string') last.texts.push(piece)
+    else last.attachments.push(piece)
+  }
+  return items.map(({ texts, attachments }) => ({
+    content: joinTexts(texts),
+    ...(attachments.length > 0 && { attachments }),
+  }))
+}
+
+/** Joins text parts as lines: providers have no common form for them. */
+export function joinTexts(texts: readonly string[]): string {
+  return texts.join('\n')
+}
+
+function toAttachment(part: Exclude<ContentPart, { readonly type: 'text' }>): Attachment {
+  if (part.type === 'image_url') return { type: 'image', ...parseDataUrl(part.image_url.url) }
+  const { file_data, filename } = part.file
+  return { type: 'file', ...parseDataUrl(file_data), ...(filename !== undefined && { filename }) }
+}
+
+/** Reads an image from a data URL, or returns why it is none. */
+export function toImage(url: unknown): Attachment | string {
+  return fromDataUrl('image', url, IMAGES)
+}
+
+/** Reads a file from a data URL, or returns why it is none. */
+export function toFile(url: unknown): Attachment | string {
+  return fromDataUrl('file', url, FILES)
+}
+
+function fromDataUrl(
+  type: Attachment['type'],
+  url: unknown,
+  signatures: Signatures,
+): Attachment | string {
+  if (typeof url !== 'string') return 'must be a data URL'
+  return dataUrlFault(url, signatures) ?? { type, ...parseDataUrl(url) }
+}
+
+function parseDataUrl(url: string): { media_type: string; data: string } {
+  const [prefix = '', type = ''] = DATA_URL.exec(url) ?? []
+  return { media_type: mediaTypeOf(type), data: url.slice(prefix.length) }
+}
+
+function mediaTypeOf(type: string): string {
+  const name = type.toLowerCase()
+  return name === 'image/jpg' ? 'image/jpeg' : name
+}
+
+function dataUrlSchema(signatures: Signatures) {
+  return z.string().superRefine((url, context) => {
+    const message = dataUrlFault(url, signatures)
+    if (message !== undefined) context.addIssue({ code: 'custom', message })
+  })
+}
+
+/** Why a URL is not data of one of these types. */
+function dataUrlFault(url: string, signatures: Signatures): string | undefined {
+  const [first = ''] = Object.keys(signatures)
+  if (!DATA_URL.test(url)) {
+    return /^https?:/i.test(url)
+      ? `cannot be fetched: send a data URL such as data:${first};base64,…`
+      : `must be a data URL such as data:${first};base64,…`
+  }
+  const { media_type, data } = parseDataUrl(url)
+  const signature = Object.hasOwn(signatures, media_type) ? signatures[media_type] : undefined
+  if (signature === undefined) return `must be ${listOf(Object.keys(signatures))}`
+  // Before it is decoded.
+  if ((data.length / 4) * 3 > MAX_ATTACHMENT_BYTES + 2) {
+    return `is larger than ${MAX_ATTACHMENT_BYTES} bytes`
+  }
+  if (!isBase64(data)) return 'is not valid base64'
+  return beginsWith(data, signature) ? undefined : `is not ${media_type}`
+}
+
+function listOf(names: readonly string[]): string {
+  const last = names.at(-1) ?? ''
+  return names.length < 2 ? last : `${names.slice(0, -1).join(', ')} or ${last}`
+}
+
+/** The decoder skips what is not base64, and accepts the URL-safe alphabet. */
+function isBase64(data: string): boolean {
+  if (data === '' || data.length % 4 !== 0 || data.includes('-') || data.includes('_')) return false
+  const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0
+  return Buffer.from(data, 'base64').length === (data.length / 4) * 3 - padding
+}
+
+function beginsWith(base64: string, signature: string): boolean {
+  const start = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
+  return Array.from(signature).every((char, index) => char === '?' || char === start[index])
+}

@@ -1,0 +1,165 @@
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  TurnstreamError,
+} from '@turnstream/core/internal/protocol/errors'
+import type { Approval } from '@turnstream/core/internal/protocol/stream-output'
+import type { Context } from 'hono'
+import type { HTTPException } from 'hono/http-exception'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import {
+  type AnthropicErrorFields,
+  anthropicError,
+  isAnthropicRequest,
+  MessageThreadError,
+} from './anthropic/errors.ts'
+import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
+import { ApprovalAnsweredError, LimitedError, RequestInvalidError } from './errors.ts'
+import {
+  isVendorPath,
+  noRetry,
+  type OpenaiErrorBody,
+  openaiErrorBody,
+  TurnFailedError,
+  withParamOf,
+} from './openai/errors.ts'
+
+/** Error body of our own routes. */
+export interface ErrorBody {
+  error: {
+    code: ErrorCode
+    message: string
+    details?: unknown
+    approval?: Approval
+    requestId: string
+  }
+}
+
+export interface ErrorResponse {
+  code: ErrorCode
+  status: ContentfulStatusCode
+  body: ErrorBody | OpenaiErrorBody
+  headers: Record<string, string>
+}
+
+/** Long enough for a turn or an instance to end, short enough to go unnoticed. */
+const RETRY_AFTER_S = '1'
+
+/**
+ * Encodes an error in the format of the request's path. Only client errors keep their message: others may name internal
+ * hosts and paths, and are logged under the request id.
+ */
+export function toErrorResponse(error: unknown, requestId: string, path = ''): ErrorResponse {
+  const known = isHttpException(error) ? frameworkError(error) : error
+  const isOurs = known instanceof TurnstreamError && Object.hasOwn(ERROR_CODES, known.code)
+  const code = isOurs ? known.code : 'INTERNAL_ERROR'
+  const { status: documented, retryable, summary } = ERROR_CODES[code]
+  // A server must not send 499.
+  const status = documented === 499 ? 500 : documented
+  const message = isOurs && documented < 500 ? known.message : summary
+  const details = known instanceof RequestInvalidError ? { details: known.details } : undefined
+  const approval = known instanceof ApprovalAnsweredError ? { approval: known.approval } : undefined
+  const body: ErrorBody = { error: { code, message, ...details, ...approval, requestId } }
+  const headers: Record<string, string> = {}
+  if (known instanceof LimitedError) headers['retry-after'] = `${known.retryAfterS}`
+  else if (retryable && (status === 503 || status === 409)) headers['retry-after'] = RETRY_AFTER_S
+  return {
+    code,
+    status,
+    body: isVendorPath(path) ? withParamOf(path, openaiErrorBody(error, body, status)) : body,
+    headers,
+  }
+}
+
+/** Server errors that are not logged: operators expect them. */
+const EXPECTED: ReadonlySet<ErrorCode> = new Set(['ROUTE_UNSUPPORTED', 'SERVER_SHUTDOWN'])
+
+/** Sends an error response, and reports server errors. */
+export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHandler): Response {
+  const requestId = c.get('requestId')
+  const isAnthropics = isAnthropicRequest(c.req)
+  if (error instanceof TurnFailedError) {
+    const { body, status, headers, failureCode: code } = error
+    if (!isAnthropics) return c.json(withParamOf(c.req.path, body), status, headers)
+    return refuseAsAnthropic(c, { message: body.error.message, status, code }, headers)
+  }
+  const path = isAnthropics ? '' : c.req.path
+  const { code, status, body, headers } = toErrorResponse(error, requestId, path)
+  c.set('refusal', code)
+  if (status >= 500 && !EXPECTED.has(code)) onError(error, { requestId })
+  // Another instance may accept what this one answers with 503.
+  const isFinal = !ERROR_CODES[code].retryable && status !== 503
+  if (isFinal && isVendorPath(c.req.path)) Object.assign(headers, noRetry(status))
+  if (!isAnthropics) return c.json(body, status, headers)
+  const details = error instanceof MessageThreadError ? error.details : undefined
+  return refuseAsAnthropic(c, { message: body.error.message, status, details }, headers)
+}
+
+function refuseAsAnthropic(
+  c: Context<GatewayEnv>,
+  fields: Omit<AnthropicErrorFields, 'requestId'>,
+  headers: Record<string, string>,
+): Response {
+  const requestId = c.get('requestId')
+  const { status, body } = anthropicError({ ...fields, requestId })
+  return c.json(body, status, { ...headers, 'request-id': requestId })
+}
+
+/** Hono only reports that a body is not JSON, by content or type. */
+/** Recognises exceptions of every copy of hono: npm may install two. */
+function isHttpException(error: unknown): error is HTTPException {
+  return error instanceof Error && 'getResponse' in error && 'status' in error
+}
+
+function frameworkError({ status }: HTTPException): TurnstreamError | undefined {
+  if (status === 415) {
+    return new TurnstreamError('MEDIA_TYPE_UNSUPPORTED', 'use application/json')
+  }
+  if (status === 400)
+    return new RequestInvalidError([{ path: 'body', message: 'is not valid JSON' }])
+  return undefined
+}
+
+/**
+ * Refuses requests that match no route. A path with other methods gets them in `allow`, with 204 for OPTIONS. Call
+ * after all routes are registered.
+ */
+export function refuseUnmatched(app: GatewayApp, onError: ErrorHandler) {
+  const methods = new Map<string, Set<string>>()
+  for (const { path, method } of app.routes) {
+    // Middleware is registered for all methods.
+    if (method === 'ALL') continue
+    const known = methods.get(path) ?? new Set(['OPTIONS'])
+    methods.set(path, known.add(method))
+    if (method === 'GET') known.add('HEAD')
+  }
+  const paths = Array.from(methods, ([path, known]) => ({
+    pattern: toPattern(path),
+    allow: [...known].toSorted().join(', '),
+  }))
+  return (c: Context<GatewayEnv>): Response => {
+    const { method, path } = c.req
+    const known = paths.find(({ pattern }) => pattern.test(path))
+    if (known === undefined) {
+      return refuse(c, new TurnstreamError('ROUTE_UNKNOWN', path.slice(0, 200)), onError)
+    }
+    c.header('allow', known.allow)
+    if (method === 'OPTIONS') return c.body(null, 204)
+    if (isWebSocket(c)) {
+      c.header('upgrade', 'HTTP/1.1')
+      return refuse(c, new TurnstreamError('UPGRADE_REFUSED', 'use HTTP'), onError)
+    }
+    return refuse(c, new TurnstreamError('METHOD_NOT_ALLOWED', method), onError)
+  }
+}
+
+/** Proxies may drop `upgrade`, which is meant for one hop only. */
+function isWebSocket({ req }: Context): boolean {
+  const isUpgrade = req.header('upgrade')?.toLowerCase() === 'websocket'
+  return isUpgrade || req.header('sec-websocket-key') !== undefined
+}
+
+function toPattern(path: string): RegExp {
+  const escaped = path.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
+  return new RegExp(`^${escaped.replaceAll(/:\w+/g, '[^/]+')}$`)
+}

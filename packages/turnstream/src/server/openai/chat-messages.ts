@@ -1,0 +1,218 @@
+import { customArguments } from '@turnstream/core/internal/formats/custom-tools'
+import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
+import { joinTexts, MAX_ATTACHMENTS, toContents } from '../content-parts.ts'
+import type { IgnoredNames } from '../ignored-names.ts'
+import type { ChatMessage } from './chat-schemas.ts'
+import { ParameterError } from './errors.ts'
+
+interface ChatThread {
+  /** Whether a message has a name. */
+  readonly hasNames: boolean
+  /** Everything up to the last assistant message; missing if there is none. */
+  readonly history?: readonly HistoryItem[]
+  /** Everything after it: the prompt and the results of the client's tools. */
+  readonly input: readonly TurnInput[]
+}
+
+type Message<Role extends ChatMessage['role']> = Extract<ChatMessage, { role: Role }>
+
+// Each becomes two records of the turn.
+const MAX_ITEMS = 4096
+
+/** Splits the messages into history and input of a turn. Throws for inconsistent messages, as OpenAI does. */
+export function parseMessages(messages: readonly ChatMessage[], ignored: IgnoredNames): ChatThread {
+  const reader = new ThreadReader()
+  for (const [index, message] of messages.entries()) {
+    reader.add(message, index)
+    ignoreFields(message, ignored)
+  }
+  return reader.thread()
+}
+
+const CONTENT = ['role', 'content', 'name']
+const CALL: ReadonlySet<string> = new Set(['id', 'type', 'function', 'custom'])
+
+/** What servers add to their answers is not named: clients send it back as it came. */
+const KNOWN: Record<ChatMessage['role'], ReadonlySet<string>> = {
+  system: new Set(CONTENT),
+  developer: new Set(CONTENT),
+  user: new Set(CONTENT),
+  assistant: new Set([
+    ...CONTENT,
+    'refusal',
+    'tool_calls',
+    'function_call',
+    'audio',
+    'annotations',
+    'parsed',
+    'reasoning',
+    'reasoning_content',
+    'reasoning_details',
+  ]),
+  tool: new Set([...CONTENT, 'tool_call_id']),
+  function: new Set(CONTENT),
+}
+
+const PART: ReadonlySet<string> = new Set(['type', 'text', 'refusal', 'image_url', 'file'])
+const IMAGE: ReadonlySet<string> = new Set(['url', 'detail'])
+const FILE: ReadonlySet<string> = new Set(['file_data', 'filename'])
+
+/** Names unknown fields of a message. */
+function ignoreFields(message: ChatMessage, ignored: IgnoredNames): void {
+  const place = 'messages[]'
+  ignored.addUnknown(message, KNOWN[message.role], place)
+  if ('tool_calls' in message && Array.isArray(message.tool_calls)) {
+    for (const call of message.tool_calls) ignored.addUnknown(call, CALL, `${place}.tool_calls[]`)
+  }
+  if (!Array.isArray(message.content)) return
+  for (const part of message.content) {
+    const at = `${place}.content[]`
+    ignored.addUnknown(part, PART, at)
+    if (part.type === 'image_url') {
+      ignored.addUnknown(part.image_url, IMAGE, `${at}.image_url`)
+      const { detail } = part.image_url
+      if (detail != null && detail !== 'auto') ignored.add(`${at}.image_url.detail`)
+    } else if (part.type === 'file') ignored.addUnknown(part.file, FILE, `${at}.file`)
+  }
+}
+
+/** A call without a result yet. */
+interface OpenCall {
+  readonly name: string
+  readonly param: string
+  /** Whether it is a `function_call`, which has no id. */
+  readonly isLegacy: boolean
+}
+
+class ThreadReader {
+  #history: HistoryItem[] = []
+  #input: TurnInput[] = []
+  readonly #open = new Map<string, OpenCall>()
+  #attachments = 0
+  #hasNames = false
+
+  add(message: ChatMessage, index: number): void {
+    const param = `messages[${index}]`
+    if (message.role === 'tool') return this.#addOutput(message, param)
+    if (message.role === 'function') return this.#addResult(message, param)
+    this.#refuseOpen()
+    if (message.name != null) this.#hasNames = true
+    switch (message.role) {
+      case 'system':
+      case 'developer': {
+        const content = textOf(message.content)
+        this.#input.push({ type: 'message', origin: 'system', content, ...nameOf(message) })
+        return
+      }
+      case 'user':
+        return this.#addPrompt(message, `${param}.content`)
+      case 'assistant':
+        return this.#addAnswer(message, index)
+    }
+  }
+
+  thread(): ChatThread {
+    this.#refuseOpen()
+    const history = this.#history
+    const input = this.#input
+    if (history.length + input.length > MAX_ITEMS) {
+      throw new ParameterError('messages', `has more than ${MAX_ITEMS} messages and calls`)
+    }
+    const hasNames = this.#hasNames
+    return { hasNames, input, ...(history.length > 0 && { history }) }
+  }
+
+  #addOutput({ tool_call_id, content, name }: Message<'tool'>, param: string): void {
+    const call = this.#open.get(tool_call_id)
+    if (call === undefined) {
+      const why = 'does not match a preceding tool call'
+      throw new ParameterError(`${param}.tool_call_id`, why)
+    }
+    if ((name ?? call.name) !== call.name) {
+      throw new ParameterError(`${param}.name`, `differs from the name of the call, ${call.name}`)
+    }
+    this.#answer(tool_call_id, textOf(content))
+  }
+
+  /** The result of the `function_call` before it. */
+  #addResult({ name, content }: Message<'function'>, param: string): void {
+    const call = [...this.#open].find(([, each]) => each.isLegacy && each.name === name)
+    if (call === undefined) {
+      throw new ParameterError(`${param}.name`, 'does not match a preceding function_call')
+    }
+    this.#answer(call[0], content ?? '')
+  }
+
+  #answer(call_id: string, output: string): void {
+    this.#open.delete(call_id)
+    this.#input.push({ type: 'function_call_output', call_id, output, success: true })
+  }
+
+  #addAnswer(message: Message<'assistant'>, index: number): void {
+    const { content, refusal, tool_calls, function_call } = message
+    const param = `messages[${index}]`
+    const calls = [
+      ...(tool_calls ?? []).map((call) => ({ ...calledOf(call), id: call.id, isLegacy: false })),
+      ...(function_call ? [{ ...function_call, id: `call_${index}`, isLegacy: true }] : []),
+    ]
+    const said = typeof content === 'string' || content == null ? content : textOf(content)
+    const text = said ?? refusal ?? undefined
+    if (text === undefined && calls.length === 0) {
+      throw new ParameterError(`${param}.content`, 'is required without tool_calls')
+    }
+    this.#history.push(...this.#input)
+    this.#input = []
+    if (text !== undefined && text !== '') {
+      this.#history.push({ type: 'message', origin: 'agent', content: text, ...nameOf(message) })
+    }
+    for (const [at, { id, name, arguments: args, isLegacy }] of calls.entries()) {
+      if (this.#open.has(id)) {
+        throw new ParameterError(`${param}.tool_calls[${at}].id`, 'is used more than once')
+      }
+      this.#open.set(id, { name, param, isLegacy })
+      this.#history.push({ type: 'function_call', call_id: id, name, arguments: args })
+    }
+  }
+
+  /** Vendors refuse a call without a result. */
+  #refuseOpen(): void {
+    const [first] = this.#open
+    if (first === undefined) return
+    const [id, { name, param, isLegacy }] = first
+    if (isLegacy) {
+      throw new ParameterError(
+        `${param}.function_call`,
+        `${name} has no result in a function message`,
+      )
+    }
+    throw new ParameterError(`${param}.tool_calls`, `${id} has no result in a tool message`)
+  }
+
+  #addPrompt(message: Message<'user'>, param: string): void {
+    for (const each of toContents(message.content)) {
+      this.#attachments += each.attachments?.length ?? 0
+      this.#input.push({ type: 'message', origin: 'user', ...each, ...nameOf(message) })
+    }
+    if (this.#attachments > MAX_ATTACHMENTS) {
+      throw new ParameterError(param, `exceeds the limit of ${MAX_ATTACHMENTS} images and files`)
+    }
+  }
+}
+
+type EarlierCall = NonNullable<Message<'assistant'>['tool_calls']>[number]
+
+function calledOf(call: EarlierCall): { name: string; arguments: string } {
+  if (call.type === 'function') return call.function
+  return { name: call.custom.name, arguments: customArguments(call.custom.input) }
+}
+
+function nameOf({ name }: { readonly name?: string | null | undefined }): { name?: string } {
+  return name == null ? {} : { name }
+}
+
+type Part = { readonly text: string } | { readonly refusal: string }
+
+function textOf(content: string | readonly Part[]): string {
+  if (typeof content === 'string') return content
+  return joinTexts(content.map((part) => ('text' in part ? part.text : part.refusal)))
+}

@@ -1,0 +1,136 @@
+import type { ToolDefinition } from '@turnstream/core/internal/formats/provider-request'
+import { isRecord } from '@turnstream/core/internal/protocol/json'
+import type { SubmissionSettings } from '../../turns/turn-request.ts'
+import { IgnoredNames, typeName } from '../ignored-names.ts'
+import { omitNullish, type SubmitHeaders, submissionHead } from '../routes/submit.ts'
+import type { VendorSubmission } from '../routes/vendor-turns.ts'
+import { ignoreUnknown, OPENAI_SPELLINGS, readSettings } from '../vendor-settings.ts'
+import { allowedTools } from './allowed-tools.ts'
+import { parseMessages } from './chat-messages.ts'
+import {
+  CHAT_PARAMETERS,
+  type ChatBody,
+  type ChatCustomTool,
+  type ChatFunction,
+} from './chat-schemas.ts'
+import { customDefinition } from './custom-definition.ts'
+import { refuseFormat } from './errors.ts'
+
+/** Maps a request to a turn, with the earlier messages as history. */
+export function chatSubmission(body: ChatBody, headers: SubmitHeaders): VendorSubmission {
+  const ignored = new IgnoredNames()
+  const functions = readFunctions(body, ignored)
+  const hasNoTools = (functions?.length ?? 1) === 0 && body.tools != null
+  const choice = hasNoTools ? undefined : toToolChoice(body)
+  if (choice === undefined && body.tool_choice != null) ignored.add('tool_choice')
+  const tools = functions && allowedTools(body.tool_choice, functions)
+  const { hasNames, ...thread } = parseMessages(body.messages, ignored)
+  refuseFormat('response_format', body.response_format)
+  const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, ignored)
+  ignoreUnknown(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
+  return {
+    submission: {
+      ...submissionHead({ model: body.model }, headers),
+      settings: {
+        ...settings,
+        ...omitNullish({ tools, toolChoice: choice }),
+        // The older form holds one call.
+        ...(isLegacy(body) && { parallelToolCalls: false }),
+      },
+      // A client that brings tools has its own loop: it gets exactly these.
+      ...(functions?.length && { serverTools: false }),
+      ...thread,
+    },
+    ignored: ignored.list,
+    sources: {
+      ...sources,
+      strict: ['tools[].function.strict'],
+      longCallIds: ['messages[].tool_calls[].id'],
+      ...(hasNames && { name: ['messages[].name'] }),
+    },
+  }
+}
+
+const PARAMETERS: readonly string[] = [
+  ...CHAT_PARAMETERS.filter((name) => name !== 'stream_options'),
+  'stream_options.include_usage',
+]
+
+/** Whether the answer has a `function_call`, as in requests before `tools`. */
+export function isLegacy({ functions, tools }: ChatBody): boolean {
+  return (functions?.length ?? 0) > 0 && tools == null
+}
+
+/** Parameters stored with the thread; undefined if there are none. */
+export function threadMetadata(body: ChatBody): Record<string, unknown> | undefined {
+  const { user, safety_identifier, prompt_cache_key, store, metadata } = body
+  const given = omitNullish({ user, safety_identifier, prompt_cache_key, store, metadata })
+  return Object.keys(given).length === 0 ? undefined : given
+}
+
+/** Names of the tools that are called with a text. */
+export function customToolNames({ tools }: ChatBody): string[] {
+  return (tools ?? []).filter(isCustomTool).map(({ custom }) => custom.name)
+}
+
+type Tool = NonNullable<ChatBody['tools']>[number]
+type FunctionTool = { readonly type: 'function'; readonly function: ChatFunction }
+type CustomTool = { readonly type: 'custom'; readonly custom: ChatCustomTool }
+
+function isFunctionTool(tool: Tool): tool is FunctionTool {
+  return tool['type'] === 'function'
+}
+
+function isCustomTool(tool: Tool): tool is CustomTool {
+  return tool['type'] === 'custom'
+}
+
+const TOOL: ReadonlySet<string> = new Set(['type', 'function', 'custom'])
+const CUSTOM: ReadonlySet<string> = new Set(['name', 'description', 'format'])
+const FUNCTION: ReadonlySet<string> = new Set(['name', 'description', 'parameters', 'strict'])
+
+/** The functions of a request, also for custom tools. Other tools are dropped. */
+function readFunctions(body: ChatBody, ignored: IgnoredNames): SubmissionSettings['tools'] {
+  const { tools, functions } = body
+  if (tools == null && functions == null) return undefined
+  for (const [index, tool] of (tools ?? []).entries()) {
+    if (isFunctionTool(tool)) ignored.addUnknown(tool.function, FUNCTION, 'tools[].function')
+    else if (isCustomTool(tool)) ignored.addUnknown(tool.custom, CUSTOM, 'tools[].custom')
+    else {
+      ignored.add(`tools[${index}] (${typeName(tool['type'])})`)
+      continue
+    }
+    ignored.addUnknown(tool, TOOL, 'tools[]')
+  }
+  for (const each of functions ?? []) ignored.addUnknown(each, FUNCTION, 'functions[]')
+  return [...(tools ?? []).flatMap(toDefinitions), ...(functions ?? []).map(functionDefinition)]
+}
+
+function toDefinitions(tool: Tool): ToolDefinition[] {
+  if (isFunctionTool(tool)) return [functionDefinition(tool.function)]
+  if (!isCustomTool(tool)) return []
+  const { name, description, format } = tool.custom
+  return [customDefinition(name, description ?? '', format?.grammar?.definition)]
+}
+
+function functionDefinition(given: ChatFunction): ToolDefinition {
+  const { name, description, parameters, strict } = given
+  return {
+    name,
+    ...omitNullish({ description, strict }),
+    // A function without parameters takes none.
+    parameters: parameters ?? { type: 'object', properties: {} },
+  }
+}
+
+/** Undefined for a choice of other tools. */
+function toToolChoice({ tool_choice, function_call }: ChatBody): SubmissionSettings['toolChoice'] {
+  const choice = tool_choice ?? function_call ?? undefined
+  if (choice === undefined || typeof choice === 'string') return choice
+  if ('name' in choice && typeof choice['name'] === 'string') return { name: choice['name'] }
+  const { type, allowed_tools: allowed, function: named, custom } = choice
+  if (type === 'function') return { name: (named as { name: string }).name }
+  if (type === 'custom') return { name: (custom as { name: string }).name }
+  const mode = type === 'allowed_tools' && isRecord(allowed) ? allowed['mode'] : undefined
+  return mode === 'auto' || mode === 'required' ? mode : undefined
+}

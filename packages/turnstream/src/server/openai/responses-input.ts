@@ -1,0 +1,297 @@
+import { customArguments } from '@turnstream/core/internal/formats/custom-tools'
+import type { NamedTool } from '@turnstream/core/internal/formats/responses/tool-names'
+import { isRecord } from '@turnstream/core/internal/protocol/json'
+import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
+import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
+import {
+  groupPieces,
+  joinTexts,
+  MAX_ATTACHMENTS,
+  MAX_TEXT_CHARS,
+  toFile,
+  toImage,
+} from '../content-parts.ts'
+import { type IgnoredNames, typeName } from '../ignored-names.ts'
+import { ParameterError } from './errors.ts'
+import { bareReasoningId } from './stored-reasoning.ts'
+import { ToolIndex } from './tool-index.ts'
+
+type Item = Record<string, unknown>
+
+/** Ids and names in items, which another server may have created. */
+const MAX_NAME_CHARS = 300
+const MAX_PARTS = 1000
+
+/** Items that only OpenAI can read. They go back to it as they came. */
+export const OPAQUE: ReadonlySet<unknown> = new Set(['compaction', 'compaction_summary'])
+
+const READ = new Set<unknown>([
+  null,
+  'message',
+  'reasoning',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+])
+
+/** Fields of items and parts. Some are only in what a server sent. */
+const ITEM: ReadonlySet<string> = new Set([
+  'type',
+  'role',
+  'content',
+  'id',
+  'status',
+  'phase',
+  'call_id',
+  'name',
+  'namespace',
+  'arguments',
+  'input',
+  'output',
+  'summary',
+  'encrypted_content',
+  'tools',
+])
+const PARTS = new Set<unknown>([
+  'input_text',
+  'output_text',
+  'text',
+  'refusal',
+  'input_image',
+  'input_file',
+])
+const PART: ReadonlySet<string> = new Set([
+  'type',
+  'text',
+  'refusal',
+  'image_url',
+  'file_data',
+  'filename',
+  'annotations',
+  'logprobs',
+])
+
+/** Finds an item of an earlier response by its id. */
+export type FindItem = (id: string) => HistoryItem | undefined
+
+/** Decodes what a Responses request says, in order. Unknown items are ignored. Throws ParameterError. */
+export function decodeResponsesInput(
+  input: string | readonly Item[],
+  tools: readonly NamedTool[],
+  findItem: FindItem,
+  ignored: IgnoredNames,
+): HistoryItem[] {
+  if (typeof input === 'string') return [{ type: 'message', origin: 'user', content: input }]
+  const reader = new InputReader(tools, findItem, ignored)
+  for (const [index, item] of input.entries()) reader.add(item, `input[${index}]`)
+  return reader.end()
+}
+
+class InputReader {
+  readonly #tools: ToolIndex<NamedTool>
+  readonly #findItem: FindItem
+  readonly #items: HistoryItem[] = []
+  readonly #ignored: IgnoredNames
+  /** Images of outputs. The outputs of one step stay together, so they follow them. */
+  #images: Attachment[] = []
+  #attachments = 0
+
+  constructor(tools: readonly NamedTool[], findItem: FindItem, ignored: IgnoredNames) {
+    this.#tools = new ToolIndex(tools)
+    this.#findItem = findItem
+    this.#ignored = ignored
+  }
+
+  end(): HistoryItem[] {
+    this.#addImages()
+    return this.#items
+  }
+
+  add(item: Item, param: string): void {
+    const { type = 'message' } = item
+    if (READ.has(type)) this.#ignored.addUnknown(item, ITEM, 'input[]')
+    if (type === 'function_call_output' || type === 'custom_tool_call_output') {
+      return this.#addOutput(item, param)
+    }
+    this.#addImages()
+    if (type === null || type === 'message') this.#addMessage(item, param)
+    else if (type === 'function_call' || type === 'custom_tool_call') this.#addCall(item, param)
+    else if (type === 'reasoning') this.#addReasoning(item)
+    else if (type === 'item_reference') this.#addReference(item, param)
+    else if (OPAQUE.has(type)) {
+      this.#items.push({ type: 'reasoning', content: '', provider_metadata: { openai: item } })
+    } else if (type !== 'additional_tools') this.#ignored.add(`${param} (${typeName(type)})`)
+  }
+
+  #addMessage({ role, content, phase }: Item, param: string): void {
+    const pieces = this.#readParts(content, `${param}.content`)
+    const type = 'message'
+    switch (role) {
+      case 'assistant': {
+        const said = textOf(pieces)
+        const openai = { type, phase }
+        const metadata = typeof phase === 'string' && { provider_metadata: { openai } }
+        if (said !== '') this.#items.push({ type, origin: 'agent', content: said, ...metadata })
+        return
+      }
+      case 'system':
+      case 'developer':
+        this.#items.push({ type, origin: 'system', content: textOf(pieces) })
+        return
+      case 'user':
+        for (const each of groupPieces(pieces.length === 0 ? [''] : pieces)) {
+          this.#items.push({ type, origin: 'user', ...each })
+        }
+        return
+      default:
+        throw new ParameterError(`${param}.role`, 'must be user, assistant, system or developer')
+    }
+  }
+
+  #addCall(item: Item, param: string): void {
+    const call_id = text(item['call_id'], `${param}.call_id`, MAX_NAME_CHARS)
+    const called = text(item['name'], `${param}.name`, MAX_NAME_CHARS)
+    const isCustom = item['type'] === 'custom_tool_call'
+    const args = isCustom
+      ? customArguments(text(item['input'], `${param}.input`))
+      : text(item['arguments'], `${param}.arguments`)
+    this.#items.push({
+      type: 'function_call',
+      call_id,
+      name: this.#flatName(called, item['namespace']),
+      arguments: args,
+    })
+  }
+
+  #flatName(called: string, namespace: unknown): string {
+    const tool = this.#tools.exact({ name: called, namespace })
+    if (tool !== undefined) return tool.flatName
+    return typeof namespace === 'string' ? `${namespace}__${called}` : called
+  }
+
+  #addOutput(item: Item, param: string): void {
+    const call_id = text(item['call_id'], `${param}.call_id`, MAX_NAME_CHARS)
+    const pieces = this.#readParts(item['output'], `${param}.output`)
+    const output = textOf(pieces)
+    this.#items.push({ type: 'function_call_output', call_id, output, success: true })
+    this.#images.push(...pieces.filter((piece) => typeof piece !== 'string'))
+  }
+
+  #addImages(): void {
+    if (this.#images.length === 0) return
+    const attachments = this.#images
+    this.#images = []
+    this.#items.push({ type: 'message', origin: 'user', content: '', attachments })
+  }
+
+  /** Encrypted reasoning goes back to OpenAI, without our id. Other reasoning is kept for people, unless we have it. */
+  #addReasoning(item: Item): void {
+    const id = bareReasoningId(item)
+    const stored = id === undefined ? undefined : this.#findItem(id)
+    if (stored?.type === 'reasoning') {
+      this.#items.push(stored)
+      return
+    }
+    const { summary, content, encrypted_content: encrypted } = item
+    const parts = [...list(summary), ...list(content)].filter(isRecord)
+    const texts = parts.map((part) => part['text']).filter((each) => typeof each === 'string')
+    const openai = { type: 'reasoning', summary: list(summary), encrypted_content: encrypted }
+    this.#items.push({
+      type: 'reasoning',
+      content: texts.join('\n\n').slice(0, MAX_TEXT_CHARS),
+      ...(typeof encrypted === 'string' && { provider_metadata: { openai } }),
+    })
+  }
+
+  #addReference({ id }: Item, param: string): void {
+    const found = typeof id === 'string' ? this.#findItem(id) : undefined
+    if (found === undefined) {
+      throw new ParameterError(`${param}.id`, `item ${typeName(id)} was not found`)
+    }
+    this.#items.push(found)
+  }
+
+  #readParts(content: unknown, param: string): Piece[] {
+    if (typeof content === 'string') return [text(content, param)]
+    if (!Array.isArray(content) || content.length > MAX_PARTS) {
+      throw new ParameterError(param, `must be a string or up to ${MAX_PARTS} parts`)
+    }
+    const pieces = content.flatMap((part, index) => this.#readPart(part, `${param}[${index}]`))
+    this.#attachments += pieces.filter((piece) => typeof piece !== 'string').length
+    if (this.#attachments > MAX_ATTACHMENTS) {
+      throw new ParameterError(param, `exceeds the limit of ${MAX_ATTACHMENTS} images and files`)
+    }
+    return pieces
+  }
+
+  #readPart(part: unknown, param: string): Piece[] {
+    if (!isRecord(part)) throw new ParameterError(param, 'must be an object', 'invalid_type')
+    const { type, detail } = part
+    if (PARTS.has(type)) {
+      const isAuto = type === 'input_image' && detail === 'auto'
+      this.#ignored.addUnknown(isAuto ? { ...part, detail: null } : part, PART, 'input[].content[]')
+    }
+    switch (type) {
+      case 'input_text':
+      case 'output_text':
+      case 'text':
+        return [text(part['text'], `${param}.text`)]
+      case 'refusal':
+        return [text(part['refusal'], `${param}.refusal`)]
+      case 'input_image':
+        return [attachment(toImage(part['image_url']), `${param}.image_url`)]
+      case 'input_file': {
+        const { file_data, filename } = part
+        const file = attachment(toFile(file_data), `${param}.file_data`)
+        return [{ ...file, ...(typeof filename === 'string' && { filename }) }]
+      }
+      default:
+        this.#ignored.add(`${param} (${typeName(type)})`)
+        return []
+    }
+  }
+}
+
+/** A text or an attachment. */
+type Piece = string | Attachment
+
+function textOf(pieces: readonly Piece[]): string {
+  return joinTexts(pieces.filter((piece) => typeof piece === 'string'))
+}
+
+function attachment(read: Attachment | string, param: string): Attachment {
+  if (typeof read === 'string') throw new ParameterError(param, read)
+  return read
+}
+
+function text(value: unknown, param: string, maxChars = MAX_TEXT_CHARS): string {
+  if (typeof value !== 'string') {
+    const [why, reason] =
+      value === undefined
+        ? (['is missing', 'missing_required_parameter'] as const)
+        : (['must be a string', 'invalid_type'] as const)
+    throw new ParameterError(param, why, reason)
+  }
+  if (value.length <= maxChars) return value
+  throw new ParameterError(param, `is longer than ${maxChars} characters`)
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** Splits items into history, up to the last one of the agent, and new input. */
+export function splitItems(items: readonly HistoryItem[]): {
+  readonly history: HistoryItem[]
+  readonly input: TurnInput[]
+} {
+  const last = items.findLastIndex((item) => !isInput(item))
+  return { history: items.slice(0, last + 1), input: items.slice(last + 1).filter(isInput) }
+}
+
+function isInput(item: HistoryItem): item is TurnInput {
+  return (
+    item.type === 'function_call_output' || (item.type === 'message' && item.origin !== 'agent')
+  )
+}

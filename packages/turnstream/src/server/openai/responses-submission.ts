@@ -1,0 +1,208 @@
+import { type NamedTool, namedTools } from '@turnstream/core/internal/formats/responses/tool-names'
+import { isRecord } from '@turnstream/core/internal/protocol/json'
+import type { HistoryItem, SubmissionSettings } from '../../turns/turn-request.ts'
+import { IgnoredNames, typeName } from '../ignored-names.ts'
+import { omitNullish, type SubmitHeaders, submissionHead } from '../routes/submit.ts'
+import type { VendorSubmission } from '../routes/vendor-turns.ts'
+import {
+  ignoreUnknown,
+  MAX_SCHEMA_CHARS,
+  OPENAI_SPELLINGS,
+  readSettings,
+  toEffort,
+  toSummary,
+} from '../vendor-settings.ts'
+import { allowedTools } from './allowed-tools.ts'
+import { customDefinition, MAX_DESCRIPTION_CHARS } from './custom-definition.ts'
+import { ParameterError, refuseFormat } from './errors.ts'
+import { REFUSED } from './refused-parameters.ts'
+import { decodeResponsesInput, type FindItem, OPAQUE, splitItems } from './responses-input.ts'
+import { MAX_INPUT_ITEMS, type ResponsesBody } from './responses-schemas.ts'
+import { ToolIndex } from './tool-index.ts'
+
+/** What a request refers to. */
+export interface Earlier {
+  /** The context of `previous_response_id`. */
+  readonly items: readonly HistoryItem[]
+  readonly findItem: FindItem
+}
+
+/** Maps a request to a turn. Throws ParameterError. */
+export function responsesSubmission(
+  body: ResponsesBody,
+  headers: SubmitHeaders,
+  { items: earlier, findItem }: Earlier,
+): VendorSubmission {
+  const allTools = [...(body.tools ?? []), ...additionalTools(body.input)]
+  const tools = namedTools(allTools)
+  const ignored = new IgnoredNames()
+  for (const [index, tool] of allTools.entries()) ignoreTool(tool, index, ignored)
+  const said = decodeResponsesInput(body.input, tools, findItem, ignored)
+  const { instructions } = body
+  const items: HistoryItem[] = [
+    ...(instructions
+      ? [{ type: 'message', origin: 'system', content: instructions } as const]
+      : []),
+    ...earlier,
+    ...said,
+  ]
+  if (items.length > MAX_INPUT_ITEMS) {
+    throw new ParameterError(
+      'input',
+      `has more than ${MAX_INPUT_ITEMS} items, including earlier responses`,
+    )
+  }
+  const { settings, sources } = toSettings(body, tools, ignored)
+  return {
+    submission: {
+      ...submissionHead({ model: body.model }, headers),
+      ...splitItems(items),
+      settings,
+      // A client that brings tools has its own loop: it gets exactly these.
+      ...(tools.length > 0 && { serverTools: false }),
+      parameters: toParameters(body, allTools),
+    },
+    ignored: ignored.list,
+    sources: {
+      ...sources,
+      strict: ['tools[].strict'],
+      longCallIds: ['input[].call_id'],
+      ...(hasCompaction(body.input) && { compaction: ['input[] (compaction)'] }),
+    },
+  }
+}
+
+/** codex sends tools as items, too. */
+function additionalTools(input: ResponsesBody['input']): unknown[] {
+  if (typeof input === 'string') return []
+  return input.flatMap((item) => {
+    const tools = item.type === 'additional_tools' ? item['tools'] : undefined
+    return Array.isArray(tools) ? tools : []
+  })
+}
+
+function hasCompaction(input: ResponsesBody['input']): boolean {
+  return typeof input !== 'string' && input.some(({ type }) => OPAQUE.has(type))
+}
+
+function isHosted(tool: unknown): boolean {
+  return namedTools([tool]).length === 0
+}
+
+const TOOL_FIELDS = ['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools']
+const TOOL: ReadonlySet<string> = new Set(TOOL_FIELDS)
+
+function ignoreTool(tool: unknown, index: number, ignored: IgnoredNames): void {
+  if (!isHosted(tool)) return ignored.addUnknown(tool, TOOL, 'tools[]')
+  ignored.add(`tools[${index}] (${typeName(isRecord(tool) ? tool['type'] : undefined)})`)
+}
+
+function toDefinition({ flatName: name, isCustom, tool }: NamedTool) {
+  const { description, parameters, strict, format } = tool
+  const about = typeof description === 'string' ? description : ''
+  if (isCustom) {
+    const grammar = isRecord(format) ? format['definition'] : undefined
+    return customDefinition(name, about, grammar)
+  }
+  const schema = isRecord(parameters) ? parameters : { type: 'object', properties: {} }
+  if (JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
+    throw new ParameterError('tools', `the schema of ${name} is too large`)
+  }
+  return {
+    name,
+    ...(about !== '' && { description: about.slice(0, MAX_DESCRIPTION_CHARS) }),
+    parameters: schema,
+    ...(typeof strict === 'boolean' && { strict }),
+  }
+}
+
+function toSettings(
+  body: ResponsesBody,
+  tools: readonly NamedTool[],
+  ignored: IgnoredNames,
+): Pick<VendorSubmission, 'sources'> & { settings: SubmissionSettings } {
+  const toolChoice = toToolChoice(body, tools)
+  if (body.tool_choice != null && toolChoice === undefined) ignored.add('tool_choice')
+  refuseFormat('text.format', body.text?.format)
+  const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, ignored)
+  ignoreUnknown(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
+  const { parallelToolCalls, ...rest } = withSummary(settings)
+  const withTools = {
+    tools: allowedTools(body.tool_choice, tools).map(toDefinition),
+    ...(parallelToolCalls !== undefined && { parallelToolCalls }),
+  }
+  return {
+    settings: { ...rest, ...omitNullish({ toolChoice }), ...(tools.length > 0 && withTools) },
+    sources,
+  }
+}
+
+/** OpenAI summarizes only on request, and refuses that to organizations that it has not verified. */
+function withSummary(settings: SubmissionSettings): SubmissionSettings {
+  const { reasoningEffort, reasoningSummary = 'none' } = settings
+  return reasoningEffort === undefined ? settings : { ...settings, reasoningSummary }
+}
+
+/** Undefined for a choice of hosted tools, which are dropped. Throws for another tool that the request does not have. */
+function toToolChoice(
+  { tool_choice: choice, tools: given }: ResponsesBody,
+  tools: readonly NamedTool[],
+): SubmissionSettings['toolChoice'] | undefined {
+  const mode = isRecord(choice) && choice.type === 'allowed_tools' ? choice['mode'] : choice
+  if (mode === 'auto' || mode === 'none') return mode
+  if (mode === 'required') {
+    const hasHosted = tools.length === 0 && given != null && given.length > 0
+    return hasHosted ? undefined : mode
+  }
+  if (!isRecord(choice) || (choice.type !== 'function' && choice.type !== 'custom'))
+    return undefined
+  const named = new ToolIndex(tools).find(choice)
+  if (named !== undefined) return { name: named.flatName }
+  const name = typeName(choice['name'])
+  throw new ParameterError('tool_choice', `forces the tool ${name}, which is not in tools`)
+}
+
+/** Parameters that the response repeats. */
+const REPEATED = [
+  'background',
+  'frequency_penalty',
+  'include',
+  'instructions',
+  'max_output_tokens',
+  'metadata',
+  'model',
+  'parallel_tool_calls',
+  'presence_penalty',
+  'previous_response_id',
+  'prompt_cache_key',
+  'safety_identifier',
+  'service_tier',
+  'store',
+  'temperature',
+  'text',
+  'tool_choice',
+  'top_p',
+] as const
+
+function toParameters(body: ResponsesBody, tools: readonly unknown[]): Record<string, unknown> {
+  const repeated = REPEATED.map((name) => [name, body[name]] as const)
+  const { effort, generate_summary: legacy, summary = legacy } = body.reasoning ?? {}
+  const reasoning = { effort: toEffort(effort) ?? null, summary: toSummary(summary) ?? null }
+  const kept = tools.filter((tool) => !isHosted(tool))
+  return omitNullish({
+    ...Object.fromEntries(repeated),
+    reasoning: body.reasoning ? reasoning : undefined,
+    tools: kept.length > 0 ? kept : undefined,
+  })
+}
+
+/** Known parameters apart from hints. */
+const PARAMETERS: readonly string[] = [
+  ...REPEATED.filter((name) => name !== 'text'),
+  ...Object.keys(REFUSED),
+  'conversation',
+  'input',
+  'prompt',
+  'stream',
+  'tools',
+]

@@ -1,0 +1,235 @@
+import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import { messagesError } from '@turnstream/core/internal/formats/messages/wire'
+import { MessagesEncoder } from '@turnstream/core/internal/formats/messages/write'
+import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { ROUTES } from '@turnstream/core/internal/protocol/names'
+import type { ErrorObject, StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
+import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+import { encodeSse } from '@turnstream/core/internal/sse/encode'
+import type { Context } from 'hono'
+import * as z from 'zod'
+import { START } from '../../log/offsets.ts'
+import { estimateTokens } from '../../turns/thread-history.ts'
+import { inputItems } from '../../turns/turn-request.ts'
+import {
+  countTokensBodySchema,
+  messageSchema,
+  messagesBodySchema,
+  messagesEventSchema,
+  tokenCountSchema,
+} from '../anthropic/messages-schemas.ts'
+import { messagesSubmission } from '../anthropic/messages-submission.ts'
+import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
+import { encodeJson, sendJson, sendRead } from '../json-response.ts'
+import { TurnFailedError } from '../openai/errors.ts'
+import type { AnswerEncoder } from '../streams/answer-stream.ts'
+import * as spec from './spec.ts'
+import { withStreamSlot } from './submit.ts'
+import {
+  ANSWER_REFUSALS,
+  answerHeaders,
+  answerTurn,
+  followAnswer,
+  startVendorTurn,
+  streamAnswer,
+  vendorHeadersSchema,
+} from './vendor-turns.ts'
+
+const createRoute = spec.route('post', ROUTES.messages, {
+  summary: 'Create a message (Anthropic compatible)',
+  description:
+    'Runs one turn in the thread that the messages continue, also when the client disconnects.',
+  tags: ['anthropic'],
+  request: { headers: vendorHeadersSchema, body: spec.jsonBody(messagesBodySchema) },
+  responses: {
+    200: {
+      description: 'The message, or with `stream` its events',
+      headers: answerHeaders,
+      content: {
+        ...spec.json('', messageSchema).content,
+        ...spec.sse('', messagesEventSchema).content,
+      },
+    },
+    ...spec.anthropicRefusals(...ANSWER_REFUSALS, 'TURN_UNKNOWN'),
+  },
+})
+
+const countRoute = spec.route('post', ROUTES.messagesCountTokens, {
+  summary: 'Estimate the input tokens of a message (Anthropic compatible)',
+  tags: ['anthropic'],
+  request: { body: spec.jsonBody(countTokensBodySchema) },
+  responses: {
+    200: spec.json('The estimate', tokenCountSchema),
+    ...spec.anthropicRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
+  },
+})
+
+const readRoute = spec.route('get', ROUTES.message, {
+  summary: 'Retrieve or join a message',
+  description: 'Works for every turn, also while it runs. Its id is `msg_<turnId>`.',
+  tags: ['anthropic'],
+  request: {
+    params: z.object({ messageId: spec.id }),
+    query: z.object({ stream: z.enum(['true', 'false']).exactOptional() }),
+  },
+  responses: {
+    200: {
+      description:
+        'The message so far, with `error` if the turn failed or was cancelled; or with `stream` the same as events, ' +
+        'and then live',
+      content: {
+        ...spec.json('', messageSchema).content,
+        ...spec.sse('', messagesEventSchema).content,
+      },
+    },
+    ...spec.anthropicRefusals(
+      ...spec.READ_REFUSALS,
+      'STREAMS_LIMITED',
+      'TURN_EXPIRED',
+      'TURN_UNKNOWN',
+    ),
+  },
+})
+
+type MessageJson = z.infer<typeof messageSchema>
+
+export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): void {
+  app.openapi(createRoute, (c) =>
+    withStreamSlot(c, context, async (slot) => {
+      const body = c.req.valid('json')
+      const headers = c.req.valid('header')
+      setRequestId(c)
+      const started = await startVendorTurn(c, context, headers, () =>
+        messagesSubmission(body, headers),
+      )
+      const { turnId } = started.turn
+      const encoder = new MessagesEncoder({ turnId, model: body.model })
+      return answerTurn(started, async () => {
+        if (body.stream === true) {
+          return await streamAnswer(started, messagesAnswerEncoder(encoder), 'messages')
+        }
+        const turn = new MessageTurn(encoder)
+        await followAnswer(started, (event) => turn.take(event))
+        const message = turn.message(started.isNamed)
+        slot.free()
+        return sendJson<MessageJson>(c, context, encodeJson(message))
+      })
+    }),
+  )
+
+  app.openapi(countRoute, (c) => {
+    const { submission } = messagesSubmission(c.req.valid('json'), {})
+    const { history = [], input, settings } = submission
+    const tools = JSON.stringify(settings?.tools ?? []).length - 2
+    const input_tokens = estimateTokens(inputItems('', history, input)) + Math.ceil(tools / 4)
+    setRequestId(c)
+    return c.json({ input_tokens }, 200)
+  })
+
+  app.openapi(readRoute, async (c) => {
+    const turn = await messageTurn(c)
+    setRequestId(c)
+    const encoder = new MessagesEncoder({ turnId: turn.turnId, model: '' })
+    if (c.req.valid('query').stream !== 'true') return readMessage(c, context, turn, encoder)
+    const reading = { c, context, turn, isTied: false, isNamed: true }
+    return withStreamSlot(c, context, () =>
+      streamAnswer(reading, joinEncoder(encoder), 'messages', 0),
+    )
+  })
+}
+
+/** Anthropic's name of the header. */
+function setRequestId(c: Context<GatewayEnv>): void {
+  c.header('request-id', c.get('requestId'))
+}
+
+/** TURN_UNKNOWN, TURN_EXPIRED. */
+async function messageTurn(c: Context<GatewayEnv>): Promise<TurnRecord> {
+  const id = c.req.param('messageId') ?? ''
+  const turn = id.startsWith('msg_') ? await c.get('space').log.getTurn(id.slice(4)) : undefined
+  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', id)
+  if (turn.expired) throw new TurnstreamError('TURN_EXPIRED', turn.turnId)
+  c.set('turnId', turn.turnId)
+  return turn
+}
+
+function readMessage(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  { turnId }: TurnRecord,
+  encoder: MessagesEncoder,
+) {
+  const { log } = c.get('space')
+  return sendRead<MessageJson>(c, context, async () => {
+    const stop = new AbortController()
+    const tail = log.tail(turnId, 'events', START, stop.signal)
+    void tail.caughtUp.then(() => stop.abort())
+    for await (const record of tail) {
+      if (isSliceOver()) await nextSlice()
+      if ('event' in record && isStreamEvent(record.event)) encoder.encode(record.event)
+    }
+    const { message, error } = encoder
+    return encodeJson({ ...message, ...(error && { error: error.error }) })
+  })
+}
+
+/** Collects the message of a client that does not stream. */
+class MessageTurn {
+  readonly #encoder: MessagesEncoder
+  #failure: ErrorObject | undefined
+
+  constructor(encoder: MessagesEncoder) {
+    this.#encoder = encoder
+  }
+
+  take(event: StreamEvent): void {
+    this.#encoder.encode(event)
+    // The turn's own error also has the retry delay.
+    if (event.type === 'response_error') this.#failure = event.payload.error
+  }
+
+  /** Throws if the turn failed. */
+  message(isNamed: boolean) {
+    const { failure, message } = this.#encoder
+    if (failure === undefined) return message
+    throw new TurnFailedError(this.#failure ?? failure, isNamed)
+  }
+}
+
+const PING = encodeSse({ event: 'ping', data: '{"type":"ping"}' })
+
+function messagesAnswerEncoder(encoder: MessagesEncoder): AnswerEncoder {
+  return {
+    get isOver() {
+      return encoder.isOver
+    },
+    encodeSse: (event) => encoder.encodeSse(event),
+    interruptionSse: (error) =>
+      encodeSse({ event: 'error', data: JSON.stringify(messagesError(error)) }),
+    // Clients expect the message first.
+    heartbeatSse: () => (encoder.isStarted ? PING : ''),
+  }
+}
+
+/** For a client that joins late: what was said so far in one piece, then the rest as it comes. */
+function joinEncoder(encoder: MessagesEncoder): AnswerEncoder {
+  const live = messagesAnswerEncoder(encoder)
+  let hasJoined = false
+  return {
+    ...live,
+    repeats: 1,
+    get isOver() {
+      return hasJoined && encoder.isOver
+    },
+    encodeSse(event) {
+      const text = encoder.encodeSse(event)
+      return hasJoined ? text : ''
+    },
+    heartbeatSse: () => (hasJoined ? (live.heartbeatSse?.() ?? '') : ''),
+    joinSse() {
+      hasJoined = true
+      return encoder.joinSse()
+    },
+  }
+}

@@ -1,0 +1,261 @@
+import type { ResponsesObject } from '@turnstream/core/internal/formats/responses/wire'
+import { ResponsesEncoder } from '@turnstream/core/internal/formats/responses/write'
+import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { ROUTES } from '@turnstream/core/internal/protocol/names'
+import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
+import { encodeSse } from '@turnstream/core/internal/sse/encode'
+import type { Context } from 'hono'
+import type * as z from 'zod'
+import { START } from '../../log/offsets.ts'
+import { estimateTokens } from '../../turns/thread-history.ts'
+import { inputItems } from '../../turns/turn-request.ts'
+import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
+import { requestInvalid } from '../errors.ts'
+import { encodeJson, sendJson } from '../json-response.ts'
+import { parameterError, TurnFailedError } from '../openai/errors.ts'
+import {
+  createQuerySchema,
+  inputTokensBodySchema,
+  inputTokensSchema,
+  type ResponsesBody,
+  type ResponsesDialect,
+  responseObjectSchema,
+  responsesBodySchema,
+  responsesEventSchema,
+} from '../openai/responses-schemas.ts'
+import { type Earlier, responsesSubmission } from '../openai/responses-submission.ts'
+import { lastItems, receivedItems, repetitionKeys } from '../openai/returned-items.ts'
+import { bareReasoningId, storedReasoning } from '../openai/stored-reasoning.ts'
+import { readPrevious, referencedItems, withoutPrefix } from '../openai/stored-responses.ts'
+import { type FindReceived, newHash } from '../reattachment.ts'
+import type { AnswerEncoder } from '../streams/answer-stream.ts'
+import * as spec from './spec.ts'
+import { withStreamSlot } from './submit.ts'
+import {
+  ANSWER_REFUSALS,
+  answerHeaders,
+  answerTurn,
+  followAnswer,
+  startVendorTurn,
+  streamAnswer,
+  type VendorTurn,
+  vendorHeadersSchema,
+} from './vendor-turns.ts'
+
+const createRoute = spec.route('post', ROUTES.responses, {
+  summary: 'Create a response (OpenAI compatible)',
+  description:
+    'Runs one turn. It continues when the client disconnects, and every response can be retrieved, resumed and ' +
+    'cancelled. With `store: false`, its content is deleted ten minutes after its end.',
+  tags: ['openai'],
+  request: {
+    headers: vendorHeadersSchema,
+    query: createQuerySchema,
+    body: spec.jsonBody(responsesBodySchema),
+  },
+  responses: {
+    200: {
+      description: 'The response, or with `stream` its events and then `[DONE]`',
+      headers: answerHeaders,
+      content: {
+        ...spec.json('', responseObjectSchema).content,
+        ...spec.sse('', responsesEventSchema).content,
+      },
+    },
+    ...spec.openaiRefusals(...ANSWER_REFUSALS, 'READS_LIMITED'),
+  },
+})
+
+const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
+  summary: 'Estimate the input tokens of a response (OpenAI compatible)',
+  tags: ['openai'],
+  request: { body: spec.jsonBody(inputTokensBodySchema) },
+  responses: {
+    200: spec.json('The estimate', inputTokensSchema),
+    ...spec.openaiRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', ...spec.READ_REFUSALS),
+  },
+})
+
+type Validated = { success: true } | { success: false; target: string; error: z.ZodError }
+
+/** Refuses invalid requests in OpenAI's terms. */
+function refuseInvalid(result: Validated): undefined {
+  if (result.success) return undefined
+  if (result.target === 'json') throw parameterError(result.error)
+  throw requestInvalid(result.target === 'header' ? 'headers' : result.target, result.error)
+}
+
+export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): void {
+  app.openapi(
+    createRoute,
+    (c) =>
+      withStreamSlot(c, context, async (slot) => {
+        const body = c.req.valid('json')
+        const headers = c.req.valid('header')
+        await findRepetition(c, context, body)
+        const started = await startVendorTurn(c, context, headers, async () => {
+          const earlier = await readEarlier(c, context, body)
+          const request = responsesSubmission(body, headers, earlier)
+          const { unstoredMs: contentMs } = context
+          const isBrief = body.store === false && contentMs !== undefined
+          const submission = { ...request.submission, ...(isBrief && { contentMs }) }
+          return { ...request, submission, previous: earlier.turn }
+        })
+        return answerTurn(started, async () => {
+          if (body.stream === true)
+            return await streamResponse(started, body, c.req.valid('query').dialect)
+          const response = await completeResponse(started, body)
+          slot.free()
+          return sendJson<z.infer<typeof responseObjectSchema>>(c, context, encodeJson(response))
+        })
+      }),
+    refuseInvalid,
+  )
+
+  app.openapi(
+    inputTokensRoute,
+    async (c) => {
+      const json = c.req.valid('json')
+      const body = { ...json, model: json.model ?? '' }
+      const earlier = await readEarlier(c, context, body)
+      const { submission } = responsesSubmission(body, {}, earlier)
+      const { history = [], input, settings } = submission
+      const items = inputItems('', history, input)
+      const tools = JSON.stringify(settings?.tools ?? []).length - 2
+      const input_tokens = estimateTokens(items) + Math.ceil(tools / 4)
+      return c.json({ object: 'response.input_tokens' as const, input_tokens }, 200)
+    },
+    refuseInvalid,
+  )
+
+  // Not part of the API, but clients that try it should know why it fails.
+  app.all(`${ROUTES.responses}/compact`, () => {
+    throw new TurnstreamError('ROUTE_UNSUPPORTED', 'compaction')
+  })
+}
+
+/** An agent that was cut off repeats its request with the items that it has received. */
+async function findRepetition(
+  c: Context<GatewayEnv>,
+  { limits }: GatewayContext,
+  body: ResponsesBody,
+): Promise<void> {
+  const repeated = c.get('repeated')
+  if (repeated === undefined) return
+  const { isInSession } = repeated
+  if (!isInSession && body['client_metadata'] === undefined) return
+  const keys = await repetitionKeys(newHash(c, ROUTES.responses), body, isInSession)
+  const { log } = c.get('space')
+  const findReceived: FindReceived = (turn, count) =>
+    limits.read(c.get('caller'), () => receivedItems(log, turn, lastItems(body, count)))
+  c.set('repeated', { keys, isInSession, findReceived })
+}
+
+/** What the request refers to, read like any stored turn: in the caller's queue. READS_LIMITED. */
+async function readEarlier(
+  c: Context<GatewayEnv>,
+  { limits }: GatewayContext,
+  { previous_response_id: previous, input }: Pick<ResponsesBody, 'previous_response_id' | 'input'>,
+): Promise<Earlier & { readonly turn?: TurnRecord }> {
+  if (!previous && !hasReferences(input)) return NOTHING_EARLIER
+  const { log } = c.get('space')
+  return limits.read(c.get('caller'), async () => {
+    const known = previous ? await readPrevious(log, previous) : { items: [] }
+    const references = await referencedItems(log, input)
+    const reasoning = await storedReasoning(log, input)
+    const find = (id: string) => reasoning.get(id) ?? references.get(id)
+    return { ...known, findItem: (id) => find(withoutPrefix(id)) }
+  })
+}
+
+const NOTHING_EARLIER: Earlier = { items: [], findItem: () => undefined }
+
+function hasReferences(input: ResponsesBody['input']): boolean {
+  if (typeof input === 'string') return false
+  return input.some((item) => item.type === 'item_reference' || bareReasoningId(item) !== undefined)
+}
+
+/** The events of a background response start at once: its client needs the id. So do those of one that has begun. */
+function streamResponse(
+  started: VendorTurn,
+  { model, background }: ResponsesBody,
+  dialect: ResponsesDialect | undefined,
+): Promise<Response> {
+  const { c, context, turn, received } = started
+  const { turnId, createdAt } = turn
+  const openResponses = isOpenResponses(dialect, context)
+  const head = { turnId, createdAt, model, openResponses }
+  const encoder = new ResponsesEncoder({ ...head, omitted: received })
+  const hasBegun = received !== undefined && received.size > 0
+  const holdMs = background === true || hasBegun ? 0 : undefined
+  return streamAnswer(started, responsesAnswerEncoder(encoder, c), 'responses', holdMs)
+}
+
+/** The dialect of a request, or else the configured one. */
+export function isOpenResponses(
+  dialect: ResponsesDialect | undefined,
+  { openResponses }: GatewayContext,
+): boolean {
+  return dialect === undefined ? openResponses : dialect === 'open-responses'
+}
+
+async function completeResponse(
+  started: VendorTurn,
+  { model, background }: ResponsesBody,
+): Promise<ResponsesObject> {
+  const { turn, received } = started
+  const { turnId, createdAt } = turn
+  const encoder = new ResponsesEncoder({ turnId, createdAt, model, omitted: received })
+  if (background === true) return queuedResponse(started, encoder)
+  let failure: ErrorObject | undefined
+  await followAnswer(started, (event) => {
+    encoder.encode(event)
+    // The turn's own error also has the retry delay.
+    if (event.type === 'response_error') failure = event.payload.error
+  })
+  const { response } = encoder
+  if (response.error === null) return response
+  throw new TurnFailedError(failure ?? response.error, started.isNamed)
+}
+
+/** The response as its first event describes it, which is durable. */
+async function queuedResponse(
+  { c, turn }: VendorTurn,
+  encoder: ResponsesEncoder,
+): Promise<ResponsesObject> {
+  const { log } = c.get('space')
+  const reading = new AbortController()
+  for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
+    if ('event' in record) encoder.encode(record.event)
+    break
+  }
+  reading.abort()
+  return { ...encoder.response, status: 'queued' }
+}
+
+/** An encoder for a client: some need data to keep waiting, and others refuse it. */
+export function responsesAnswerEncoder(
+  encoder: ResponsesEncoder,
+  c: Context<GatewayEnv>,
+): AnswerEncoder {
+  const needsData = [c.req.header('originator'), c.req.header('user-agent')].some((name) =>
+    name?.toLowerCase().startsWith('codex'),
+  )
+  return {
+    get isOver() {
+      return encoder.isOver
+    },
+    hasCancelled: true,
+    // The end of a text has it three times, and the end of the response once more.
+    repeats: 4,
+    encodeSse: (event) => encoder.encodeSse(event),
+    interruptionSse: (error) => encoder.interruptionSse(error),
+    heartbeatSse() {
+      if (!needsData || encoder.lastNumber < 0) return ''
+      // Not part of the log, so it has no number.
+      const event = { type: 'keepalive', sequence_number: encoder.lastNumber }
+      return encodeSse({ event: 'keepalive', data: JSON.stringify(event) })
+    },
+  }
+}

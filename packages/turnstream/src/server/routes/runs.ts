@@ -1,0 +1,180 @@
+import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type { EventRecord, Tail, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { ROUTES } from '@turnstream/core/internal/protocol/names'
+import { type ReducedResponse, responseSchema } from '@turnstream/core/internal/protocol/response'
+import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+import { ResponseReducer } from '@turnstream/core/internal/reducer/reduce'
+import * as z from 'zod'
+import { START } from '../../log/offsets.ts'
+import { withTurnIds } from '../../turns/unsettled-items.ts'
+import type { GatewayApp, GatewayContext } from '../context.ts'
+import { encodeList, sendRead } from '../json-response.ts'
+import * as spec from './spec.ts'
+
+const params = z.object({ runId: spec.id })
+
+const runSchema = responseSchema.meta({
+  id: 'Response',
+  description: 'The accumulated result of a turn: docs/protocol.md',
+})
+
+export const cancelBodySchema = spec
+  .object({
+    reason: z.string().min(1).max(1000).exactOptional(),
+  })
+  .meta({ id: 'Cancel', examples: [{ reason: 'not needed any more' }] })
+
+const cancelledSchema = z
+  .object({ cancelled: z.boolean().meta({ description: 'False if it had already ended' }) })
+  .meta({ id: 'Cancelled' })
+
+const runRoute = spec.route('get', ROUTES.run, {
+  summary: 'Retrieve a run as one Response',
+  description: 'Contains what was written so far while the run is in progress.',
+  tags: ['v2'],
+  request: { params },
+  responses: {
+    200: spec.json('The run', runSchema),
+    ...spec.refusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
+  },
+})
+
+const cancelRoute = spec.route('post', ROUTES.runCancel, {
+  summary: 'Cancel a run',
+  description:
+    'Works for runs of any process. The run ends as aborted within a second and keeps its output.',
+  tags: ['v2'],
+  request: { params, body: spec.jsonBody(cancelBodySchema, false) },
+  responses: {
+    200: spec.json('It had already ended; nothing changed', cancelledSchema),
+    202: spec.json('Cancellation was requested', cancelledSchema),
+    ...spec.refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
+  },
+})
+
+const DEFAULT_REASON = 'cancelled by the client'
+
+export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
+  const runs = new RunReader()
+
+  app.openapi(runRoute, (c) => {
+    const { log, tenant } = c.get('space')
+    const { runId } = c.req.valid('param')
+    return sendRead<z.infer<typeof runSchema>>(c, context, async () => {
+      const turn = await turnOfRun(log, runId)
+      c.set('turnId', turn.turnId)
+      return runs.read(log, tenant, turn)
+    })
+  })
+
+  app.openapi(cancelRoute, async (c) => {
+    const { log, tenant } = c.get('space')
+    const turn = await turnOfRun(log, c.req.valid('param').runId)
+    c.set('turnId', turn.turnId)
+    const { reason = DEFAULT_REASON } = c.req.valid('json')
+    // The store no longer knows whether an expired turn could be cancelled.
+    const isStopping = !turn.sealed && (await context.turns.cancel(turn.turnId, reason, tenant))
+    return isStopping ? c.json({ cancelled: true }, 202) : c.json({ cancelled: false }, 200)
+  })
+}
+
+export async function turnOfRun(log: TurnLog, runId: string): Promise<TurnRecord> {
+  const turn = await log.getTurnOfRun(runId)
+  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', `the run ${runId}`)
+  return turn
+}
+
+/** A turn's Response as UTF-8 JSON. */
+type ResponseJson = Uint8Array<ArrayBuffer>
+
+const MAX_CACHED_BYTES = 32 * 1024 * 1024
+
+interface Reading {
+  readonly json: Promise<ResponseJson>
+  /** For callers that joined after part of the log was read. */
+  next?: Promise<ResponseJson>
+}
+
+/** Reads turns as Responses. Concurrent reads of a turn share the work; Responses of sealed turns are cached. */
+export class RunReader {
+  readonly #maxBytes: number
+  /** Least recently read first. */
+  readonly #cached = new Map<string, ResponseJson>()
+  readonly #readings = new Map<string, Reading>()
+  #bytes = 0
+
+  constructor(maxBytes = MAX_CACHED_BYTES) {
+    this.#maxBytes = maxBytes
+  }
+
+  get cachedBytes(): number {
+    return this.#bytes
+  }
+
+  /** TURN_EXPIRED. */
+  read(log: TurnLog, tenant: string, turn: TurnRecord): Promise<ResponseJson> {
+    const { turnId, threadId, ordinal, createdAt, endedAt, epoch } = turn
+    if (turn.expired) return Promise.reject(new TurnstreamError('TURN_EXPIRED', turnId))
+    // The id of a deleted turn may be reused.
+    const key = JSON.stringify([tenant, turnId, threadId, ordinal, createdAt, endedAt, epoch])
+    const cached = this.#cached.get(key)
+    if (cached === undefined) return this.#readShared(log, key, turn)
+    this.#cached.delete(key)
+    this.#cached.set(key, cached)
+    return Promise.resolve(cached)
+  }
+
+  #readShared(log: TurnLog, key: string, turn: TurnRecord): Promise<ResponseJson> {
+    const reading = this.#readings.get(key)
+    if (reading === undefined) {
+      const json = this.#read(log, key, turn).finally(() => this.#readings.delete(key))
+      this.#readings.set(key, { json })
+      return json
+    }
+    if (turn.sealed) return reading.json
+    const again = () => this.#readShared(log, key, turn)
+    reading.next ??= reading.json.then(again, again)
+    return reading.next
+  }
+
+  async #read(log: TurnLog, key: string, turn: TurnRecord): Promise<ResponseJson> {
+    if (!turn.sealed) return encodeRun(log, turn)
+    // Turns of earlier versions have no stored Response.
+    const stored = await log.getResponse(turn.turnId)
+    const json = stored === undefined ? await encodeRun(log, turn) : Buffer.from(stored)
+    if (turn.contentMs === undefined) this.#cache(key, json)
+    return json
+  }
+
+  #cache(key: string, json: ResponseJson): void {
+    if (json.byteLength > this.#maxBytes) return
+    this.#cached.set(key, json)
+    this.#bytes += json.byteLength
+    for (const [oldest, { byteLength }] of this.#cached) {
+      if (this.#bytes <= this.#maxBytes) return
+      this.#cached.delete(oldest)
+      this.#bytes -= byteLength
+    }
+  }
+}
+
+/** Builds the Response from the events stored now. */
+async function encodeRun(log: TurnLog, turn: TurnRecord): Promise<ResponseJson> {
+  const stop = new AbortController()
+  const tail = log.tail(turn.turnId, 'events', START, stop.signal)
+  void tail.caughtUp.then(() => stop.abort())
+  const { output_items: items, ...head } = await reduced(tail, turn)
+  return Buffer.concat(
+    await encodeList(head, 'output_items', items, (item) => JSON.stringify(item)),
+  )
+}
+
+async function reduced(tail: Tail<EventRecord>, turn: TurnRecord): Promise<ReducedResponse> {
+  const reducer = new ResponseReducer()
+  for await (const record of tail) {
+    if (isSliceOver()) await nextSlice()
+    if ('event' in record && isStreamEvent(record.event)) reducer.apply(record.event)
+  }
+  return withTurnIds(reducer.response, turn)
+}

@@ -1,0 +1,245 @@
+import { createRoute, type RouteConfig } from '@hono/zod-openapi'
+import { ERROR_CODES, type ErrorCode } from '@turnstream/core/internal/protocol/errors'
+import { HEADERS } from '@turnstream/core/internal/protocol/names'
+import { nearest } from '@turnstream/core/internal/protocol/nearest'
+import { approvalSchema } from '@turnstream/core/internal/protocol/stream-output'
+import * as z from 'zod'
+import { ID_PATTERN } from '../../log/records.ts'
+
+/*
+ * Shared by the route definitions: ids, bodies, pages, errors and authentication.
+ */
+
+/** Defines a route of `ROUTES`. */
+export function route<
+  Method extends RouteConfig['method'],
+  const Config extends Omit<RouteConfig, 'method' | 'path'>,
+>(method: Method, route: string, config: Config) {
+  return createRoute({ ...config, method, path: openapiPath(route) })
+}
+
+/** A route of `ROUTES` in OpenAPI syntax: `{name}` for `:name`. */
+export function openapiPath(route: string): string {
+  return route.replaceAll(/:(\w+)/g, '{$1}')
+}
+
+/** The body of a request. */
+export function jsonBody<Schema extends z.ZodType>(schema: Schema, required = true) {
+  return { required, content: { 'application/json': { schema } } }
+}
+
+export function json<Schema extends z.ZodType>(description: string, schema: Schema) {
+  return { description, content: { 'application/json': { schema } } }
+}
+
+/** A stream; the schema describes the `data` of each frame. */
+export function sse<Schema extends z.ZodType>(description: string, schema: Schema) {
+  return { description, content: { 'text/event-stream': { schema } } }
+}
+
+/** The headers of a response that streams a new turn. */
+export const turnHeaders = z.object({
+  [HEADERS.turnId]: z.string(),
+  [HEADERS.threadId]: z.string(),
+})
+
+// Zero-width characters, direction marks and variation selectors make different ids look the same, and can change how
+// the rest of a line is displayed.
+const INVISIBLE = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/u
+
+/** An id that the stores accept, without invisible characters. */
+export const id = z
+  .string()
+  .regex(ID_PATTERN, 'must have 1 to 200 characters, without whitespace or braces')
+  .refine(isMoreThanDots, 'must not consist of dots')
+  .refine((id) => !INVISIBLE.test(id), 'must not contain invisible characters')
+  .meta({
+    description: '1 to 200 characters, without whitespace, braces, control or invisible characters',
+  })
+
+/** An id in a header: ASCII only, because clients encode other characters differently. */
+export const headerId = z
+  .string()
+  .regex(/^[!-z|~]{1,200}$/, 'must have 1 to 200 visible ASCII characters, without braces')
+  .refine(isMoreThanDots, 'must not consist of dots')
+
+/** `.` and `..` are path segments even when escaped, so such an id could never be requested. */
+function isMoreThanDots(id: string): boolean {
+  return id !== '.' && id !== '..'
+}
+
+/** An object of our own API. Unknown fields are refused: a misspelt `model` must not cost money. */
+export function object<Shape extends z.ZodRawShape>(shape: Shape) {
+  const names = Object.keys(shape)
+  return z.strictObject(shape, {
+    error: (issue) => (issue.code === 'unrecognized_keys' ? unknownField(issue, names) : undefined),
+  })
+}
+
+function unknownField(issue: { readonly keys?: unknown }, names: readonly string[]): string {
+  const key = Array.isArray(issue.keys) ? String(issue.keys[0]) : ''
+  const near = nearest(key, names)
+  return `unknown field ${key}${near === undefined ? '' : `, did you mean ${near}?`}`
+}
+
+/** Text that is not blank. */
+export function text(maxChars: number) {
+  return z
+    .string()
+    .max(maxChars)
+    .refine((text) => text.trim() !== '', 'is empty')
+}
+
+/** Any JSON object up to a size, stored unchanged. */
+export function jsonObject(maxChars: number) {
+  return z
+    .record(z.string(), z.unknown())
+    .refine(
+      (value) => JSON.stringify(value).length <= maxChars,
+      `is larger than ${maxChars} characters`,
+    )
+}
+
+/** A field that may be missing. */
+export function optional<Schema extends z.ZodType>(schema: Schema, description: string) {
+  return schema.exactOptional().meta({ description })
+}
+
+/** The query of a paged list. */
+export function pageQuery(defaultLimit = 50, maxLimit = 200) {
+  const limit = z.coerce.number().int().min(1).max(maxLimit).default(defaultLimit)
+  return z.object({
+    limit: limit.meta({ description: 'Maximum number of entries' }),
+    cursor: optional(z.string().max(300), 'The `nextCursor` of the previous page'),
+  })
+}
+
+/** `?replaced=true` of lists of turns. */
+export const replacedQuery = {
+  replaced: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true')
+    .meta({ description: 'Whether to list replaced turns, too' }),
+}
+
+const errorBodySchema = z
+  .object({
+    error: z.object({
+      code: z.string().meta({ description: 'Stable; docs/errors.md explains each' }),
+      message: z.string().meta({ description: 'Human-readable explanation' }),
+      details: optional(
+        z.array(z.object({ path: z.string(), message: z.string() })),
+        'REQUEST_INVALID: the invalid fields',
+      ),
+      approval: optional(approvalSchema, 'APPROVAL_ANSWERED: the answer'),
+      requestId: z.string().meta({ description: 'As in `x-request-id` and in the log' }),
+    }),
+  })
+  .meta({ id: 'Error', description: 'The body of every error response' })
+
+const openaiErrorSchema = z
+  .object({
+    error: z.object({
+      message: z.string().meta({ description: 'Human-readable explanation' }),
+      type: z.string(),
+      param: z.string().nullable().meta({ description: 'The invalid parameter' }),
+      code: z.string().nullable().meta({ description: "OpenAI's code, or ours if there is none" }),
+    }),
+  })
+  .meta({ id: 'OpenaiError', description: "An error in OpenAI's format" })
+
+const anthropicErrorSchema = z
+  .object({
+    type: z.literal('error'),
+    error: z.object({
+      type: z.string(),
+      message: z.string().meta({ description: 'Human-readable explanation' }),
+    }),
+    request_id: z.string().nullable(),
+  })
+  .meta({ id: 'AnthropicError', description: "An error in Anthropic's format" })
+
+/** Errors that any request may get. */
+const ALWAYS: readonly ErrorCode[] = [
+  'CONNECTIONS_LIMITED',
+  'HEADERS_TOO_LARGE',
+  'HOST_REFUSED',
+  'INTERNAL_ERROR',
+  'ORIGIN_REFUSED',
+  'REQUEST_INVALID',
+  'STORE_UNAVAILABLE',
+  'URL_TOO_LONG',
+]
+
+/** Errors of routes that read turns and threads. */
+export const READ_REFUSALS: readonly ErrorCode[] = ['READS_LIMITED', 'UNREAD_LIMITED']
+
+/** Errors of routes that need a key. */
+const WITHOUT_KEY: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
+
+/**
+ * Error responses of a route by status, for its OpenAPI definition. Errors are thrown, so the route's response type
+ * must not include them.
+ */
+export function refusals(...codes: ErrorCode[]): object {
+  return publicRefusals(...WITHOUT_KEY, ...codes)
+}
+
+/** The same for an OpenAI-compatible route. */
+export function openaiRefusals(...codes: ErrorCode[]): object {
+  return describeRefusals([...WITHOUT_KEY, ...codes], openaiErrorSchema)
+}
+
+/** The same for an Anthropic-compatible route. */
+export function anthropicRefusals(...codes: ErrorCode[]): object {
+  return describeRefusals([...WITHOUT_KEY, ...codes], anthropicErrorSchema)
+}
+
+/** The same for a route that needs no key. */
+export function publicRefusals(...codes: ErrorCode[]): object {
+  return describeRefusals(codes, errorBodySchema)
+}
+
+function describeRefusals(codes: readonly ErrorCode[], schema: z.ZodType): object {
+  const byStatus: Record<number, string[]> = {}
+  for (const code of [...ALWAYS, ...codes].toSorted()) {
+    const { status, summary } = ERROR_CODES[code]
+    byStatus[status] ??= []
+    byStatus[status].push(`\`${code}\`: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`)
+  }
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, each]) => [status, json(each.join('; '), schema)]),
+  )
+}
+
+/** Authentication schemes of the OpenAPI document. */
+export const SECURITY_SCHEMES = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key in `authorization`. Ignored by a server without keys.',
+  },
+  apiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: HEADERS.apiKey,
+    description: 'The same key in its own header.',
+  },
+  streamToken: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'token',
+    description: 'A stream token, for an `EventSource`. It reads one turn or one thread.',
+  },
+} as const
+
+/** One of these is required. */
+export type Security = { [Name in keyof typeof SECURITY_SCHEMES]?: string[] }[]
+
+/** What a route needs by default. */
+export const KEY_SECURITY: Security = [{ bearer: [] }, { apiKey: [] }]
+
+export const STREAM_SECURITY: Security = [...KEY_SECURITY, { streamToken: [] }]
+
+export const NO_SECURITY: Security = []

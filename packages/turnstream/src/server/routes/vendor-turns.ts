@@ -1,0 +1,280 @@
+import { anyOf, onAbort, type StopSignal } from '@turnstream/core/internal/async/on-abort'
+import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
+import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { HEADERS } from '@turnstream/core/internal/protocol/names'
+import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
+import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+import type { Context } from 'hono'
+import * as z from 'zod'
+import { START } from '../../log/offsets.ts'
+import type { SettingSources } from '../../turns/fitted-submission.ts'
+import type { TurnPlace } from '../../turns/thread-index.ts'
+import type { Submission } from '../../turns/turn-request.ts'
+import { watchClient } from '../client-close.ts'
+import type { GatewayContext, GatewayEnv } from '../context.ts'
+import type { StreamSlot } from '../limits/key-limits.ts'
+import { TurnFailedError } from '../openai/errors.ts'
+import { type Rejoined, type RepeatedRequest, RequestClient } from '../reattachment.ts'
+import { AnswerSize } from '../streams/answer-size.ts'
+import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
+import type { StreamKind } from '../streams/open-streams.ts'
+import { headerOf, openSse, type SseConnection } from '../streams/sse-connection.ts'
+import * as spec from './spec.ts'
+import { SUBMIT_REFUSALS, submitHeadersSchema } from './submit.ts'
+import { startInThread, threadHeadersSchema } from './vendor-threads.ts'
+
+/*
+ * Shared by the routes of vendors' APIs: a request is one turn, answered in the vendor's dialect.
+ */
+
+/** How long headers are held for the first output, so that a turn that fails earlier gets an error status. */
+const HOLD_MS = 5000
+
+export const vendorHeadersSchema = submitHeadersSchema.extend({
+  ...threadHeadersSchema.shape,
+  [HEADERS.cancelOnDisconnect]: spec.optional(
+    z.enum(['true', 'false']),
+    'With `true` the turn is cancelled when the client disconnects',
+  ),
+  [HEADERS.reattach]: spec.optional(
+    z.enum(['yes', 'no']),
+    'With `no` the request gets a new turn, even if the client of the same one disconnected',
+  ),
+})
+
+type VendorHeaders = z.infer<typeof vendorHeadersSchema>
+
+/** Errors of every request that starts a turn and waits for its answer. */
+export const ANSWER_REFUSALS: readonly ErrorCode[] = [
+  ...SUBMIT_REFUSALS.filter((code) => code !== 'THREAD_BUSY'),
+  'OPTION_INVALID',
+  'STREAMS_LIMITED',
+  'TURN_ITEM_LIMIT',
+  'TURN_ROUND_LIMIT',
+  'TURN_TEXT_LIMIT',
+  'TURN_TIME_LIMIT',
+  'UPSTREAM_MALFORMED',
+  'UPSTREAM_TIMEOUT',
+  'UPSTREAM_TRUNCATED',
+  'UPSTREAM_UNREACHABLE',
+]
+
+/** A request whose turn was started. */
+export interface VendorTurn {
+  readonly c: Context<GatewayEnv>
+  readonly context: GatewayContext
+  readonly turn: TurnRecord
+  /** Whether to cancel the turn when the client disconnects. */
+  readonly isTied: boolean
+  /** Whether a repeated request gets this turn. */
+  readonly isNamed: boolean
+  /** The ids of items that the client has received before it was cut off. */
+  readonly received?: ReadonlySet<string>
+  /** Missing if the same request always gets a new turn. */
+  readonly requestClient?: RequestClient
+}
+
+/** A request of a vendor's API as a turn. */
+export interface VendorSubmission {
+  readonly submission: Submission
+  /** What was ignored, for a header. */
+  readonly ignored: readonly string[]
+  /** The parameters that settings came from: those that the provider does not have are ignored, too. */
+  readonly sources: SettingSources
+  /** The turn that the request names as the one before. */
+  readonly previous?: TurnPlace | undefined
+}
+
+/** Response headers of every vendor route that starts a turn. */
+export const answerHeaders = spec.turnHeaders.extend({
+  [HEADERS.reattached]: spec.optional(
+    z.string(),
+    'The turn, if an earlier client of the same request disconnected from it',
+  ),
+})
+
+/**
+ * Starts the turn of a request, or joins the one of the same request before. Sets its ids as headers. `prepare` is only
+ * called for a new turn: what the request refers to may be gone when it is repeated.
+ */
+export async function startVendorTurn(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  headers: VendorHeaders,
+  prepare: () => VendorSubmission | Promise<VendorSubmission>,
+): Promise<VendorTurn> {
+  const isTied = headers[HEADERS.cancelOnDisconnect] === 'true'
+  const isNamed = headers[HEADERS.idempotencyKey] !== undefined
+  const space = c.get('space')
+  const repeated = c.get('repeated')
+  const earlier = repeated && (await rejoin(c, context, repeated))
+  const turn = earlier?.turn ?? (await startNew(c, context, headers, prepare))
+  const { turnId, threadId } = turn
+  c.header(HEADERS.turnId, headerOf(turnId))
+  c.header(HEADERS.threadId, headerOf(threadId))
+  const started = { c, context, turn, isTied, isNamed }
+  const key = earlier?.key ?? repeated?.keys[0]
+  // A tied turn is cancelled when its client leaves.
+  if (repeated === undefined || key === undefined || isTied) return started
+  const { reattachment } = context
+  if (earlier === undefined) reattachment.start(space, repeated, turnId)
+  return {
+    ...started,
+    ...(earlier !== undefined && { received: earlier.received }),
+    requestClient: new RequestClient(c, () => reattachment.leave(space, key, turnId)),
+  }
+}
+
+/** Answers a request whose turn was started. If this fails and the turn does not, a repeated request gets the turn. */
+export async function answerTurn<T>(
+  { requestClient }: Pick<VendorTurn, 'requestClient'>,
+  answer: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await answer()
+  } catch (error) {
+    if (!(error instanceof TurnFailedError)) requestClient?.leave()
+    throw error
+  }
+}
+
+/**
+ * Sends the provider exactly the messages of the request, whatever its thread. Names what was ignored in a header.
+ */
+async function startNew(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  headers: VendorHeaders,
+  prepare: () => VendorSubmission | Promise<VendorSubmission>,
+): Promise<TurnRecord> {
+  context.limits.checkTurn(c.get('caller'))
+  // A large body has just been parsed.
+  if (isSliceOver()) await nextSlice()
+  const request = await prepare()
+  const { submission, sources, previous, ignored } = request
+  setIgnored(c, ignored)
+  const { history = [] } = submission
+  const fittable = { ...submission, history, settingSources: sources }
+  const submitted = await startInThread(c, context, fittable, { headers, previous })
+  const { turnId } = submitted
+  if (submitted.ignored !== undefined) setIgnored(c, [...ignored, ...submitted.ignored])
+  const turn = await c.get('space').log.getTurn(turnId)
+  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+  return turn
+}
+
+/** The turn of the same request before, whose client was cut off. */
+async function rejoin(
+  c: Context<GatewayEnv>,
+  { reattachment }: GatewayContext,
+  repeated: RepeatedRequest,
+): Promise<Rejoined | undefined> {
+  const found = await reattachment.find(c.get('space'), repeated)
+  if (found === undefined) return undefined
+  const { turnId } = found.turn
+  c.set('turnId', turnId)
+  c.set('isReattached', true)
+  c.header(HEADERS.reattached, headerOf(turnId))
+  return found
+}
+
+export const MAX_IGNORED_CHARS = 1000
+
+/** Names the ignored parts of a request in a header. */
+function setIgnored(c: Context<GatewayEnv>, ignored: readonly string[]): void {
+  if (ignored.length === 0) return
+  const names = [...new Set(ignored)].map((name) => name.replaceAll(/[^ -+\--~]/g, '?'))
+  c.header(HEADERS.ignored, names.join(', ').slice(0, MAX_IGNORED_CHARS))
+}
+
+/** Streams the answer from its beginning. Fails if the turn fails within `holdMs` and before any output. */
+export async function streamAnswer(
+  { c, context, turn, isTied, isNamed, requestClient }: VendorTurn,
+  encoder: AnswerEncoder,
+  kind: StreamKind,
+  holdMs = HOLD_MS,
+): Promise<Response> {
+  const { log, tenant } = c.get('space')
+  const { turnId } = turn
+  const endReading = context.streams.readers.add(tenant, turnId)
+  const reading = new AbortController()
+  const stop = () => reading.abort()
+  const answer = new AnswerStream(log.tail(turnId, 'events', START, reading.signal), encoder)
+  const client = watchClient(c)
+  const leave = () => {
+    stop()
+    const isLast = endReading()
+    if (isTied && isLast && !answer.isWhole) cancel(log, turnId, context)
+  }
+  const release = () => {
+    client.release()
+    endReading()
+  }
+  onAbort(client.signal, leave)
+  if (client.signal.aborted) leave()
+  try {
+    const failure = holdMs > 0 ? await answer.begin(context.clock, holdMs) : undefined
+    if (failure !== undefined) throw new TurnFailedError(failure, isNamed)
+    if (requestClient !== undefined) requestClient.isServed = () => answer.isWhole
+    const send = (connection: SseConnection) => {
+      onAbort(connection.signal, () => {
+        stop()
+        if (!answer.isWhole) requestClient?.leave()
+      })
+      return answer.sendTo(connection).finally(release)
+    }
+    return openSse(c, context, { kind, headers: {}, send })
+  } catch (error) {
+    release()
+    stop()
+    throw error
+  }
+}
+
+/** Reads the turn to its end. SERVER_SHUTDOWN if the server closes before. */
+export async function followAnswer(
+  { c, context, turn, isTied }: VendorTurn,
+  take: (event: StreamEvent) => void,
+): Promise<void> {
+  const { log, tenant } = c.get('space')
+  const endReading = context.streams.readers.add(tenant, turn.turnId)
+  const client = watchClient(c)
+  const reading = anyOf([client.signal, context.closing])
+  const slot = c.get('slot')
+  const size = new AnswerSize()
+  let isOver = false
+  try {
+    for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
+      if (isSliceOver()) await nextSlice()
+      if (!('event' in record) || !isStreamEvent(record.event)) continue
+      if (slot !== undefined && size.add(record)) await keep(slot, size, reading.signal)
+      take(record.event)
+      isOver ||= TERMINALS.has(record.event.type)
+    }
+    if (client.signal.aborted && endReading() && isTied) cancel(log, turn.turnId, context)
+    if (reading.signal.aborted && !isOver) {
+      throw new TurnstreamError('SERVER_SHUTDOWN', 'the turn is still running')
+    }
+  } finally {
+    endReading()
+    reading.release()
+    client.release()
+  }
+}
+
+/** Counts what is kept of an answer in one piece, and waits for room. */
+async function keep(slot: StreamSlot, { kept }: AnswerSize, signal: StopSignal): Promise<void> {
+  slot.keep(kept)
+  while (slot.isHeldBack(kept) && !signal.aborted) await slot.room(signal)
+}
+
+const TERMINALS: ReadonlySet<string> = new Set([
+  'response_done',
+  'response_error',
+  'turn_aborted_by_user',
+])
+
+function cancel(log: TurnLog, turnId: string, { onError }: GatewayContext): void {
+  log.requestCancel(turnId, 'the client disconnected').catch((error: unknown) => onError(error, {}))
+}

@@ -1,0 +1,254 @@
+/** Tool arguments while they stream, derived from the events for the readers that request them. */
+
+import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type { LogRecord, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
+import { LiveProcessor } from '@turnstream/core/internal/processor/stream-processor'
+import { isForProcessor } from '@turnstream/core/internal/protocol/item-marks'
+import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
+import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+import type { StreamOutput, ToolCall } from '@turnstream/core/internal/protocol/stream-output'
+import { encodeSse } from '@turnstream/core/internal/sse/encode'
+import { parseOffset, START } from '../../log/offsets.ts'
+import type { GatewayContext } from '../context.ts'
+import { Frame, type ToFrame } from './frames.ts'
+import { ItemOrder } from './item-order.ts'
+import type { SseConnection } from './sse-connection.ts'
+
+type Turn = Pick<TurnRecord, 'turnId' | 'threadId'>
+
+/** When arguments are sent. */
+export type ArgumentTiming = Pick<GatewayContext, 'clock' | 'emission'>
+
+export interface ArgumentsOptions extends ArgumentTiming {
+  readonly log: TurnLog
+  readonly turn: Turn
+}
+
+/**
+ * Sends the arguments of open calls, without an `id`: the cursor is a position in `processed`. A call waits for the items
+ * that began before it, which come from `processed` and may be late. Nothing about a call follows its record in
+ * `processed`.
+ */
+export class ArgumentSender {
+  readonly #options: ArgumentsOptions
+  readonly #connection: SseConnection
+  readonly #stop = new AbortController()
+  /** Calls with a record in `processed`. */
+  readonly #stored = new Set<string>()
+  /** Items that the client has, at least their beginning. */
+  readonly #seen = new Set<string>()
+  /** The place of the first item that the client does not have. */
+  #unseen = 0
+  /** The `seq` of the client's cursor. */
+  #start: number
+  /** The newest state of calls that have changed. */
+  readonly #changed = new Map<string, ToolCall>()
+  #wake = () => {}
+
+  /** `after` is the client's cursor. */
+  constructor(connection: SseConnection, options: ArgumentsOptions, after: string) {
+    this.#connection = connection
+    this.#options = options
+    this.#start = parseOffset(after).seq
+  }
+
+  /** Called when `processed` starts over because the cursor is not valid. */
+  restart(): void {
+    this.#start = 0
+    this.#seen.clear()
+    this.#unseen = 0
+  }
+
+  /** Wraps the encoder of `processed`: the first record of a call that was sent before is an update. */
+  wrap(toFrame: ToFrame): ToFrame {
+    return (record, id, isFirst) => {
+      if (!('output' in record)) return toFrame(record, id, isFirst)
+      const { key: itemId } = record
+      const isSent = this.#seen.has(itemId)
+      this.#seen.add(itemId)
+      // Runs after the frame was sent.
+      if (!isSent) this.#wake()
+      const output = callIn(record)
+      if (output === undefined) return toFrame(record, id, isFirst)
+      this.#stored.add(itemId)
+      this.#changed.delete(itemId)
+      if (output.status !== 'create' || !isSent) return toFrame(record, id, isFirst && !isSent)
+      const data = JSON.stringify({ ...output, status: 'update' })
+      return new Frame(encodeSse({ ...(id !== undefined && { id }), data }), id)
+    }
+  }
+
+  /** Sends until `stop` is called or the client disconnects. Rejects if the store fails. */
+  async run(): Promise<void> {
+    const { log, turn } = this.#options
+    const { signal } = this.#stop
+    // A client that resumes may be past the record of a call that the feed has not seen end yet.
+    const { records } = await log.snapshot(turn.turnId)
+    for (const record of records) {
+      if (record.firstSeq <= this.#start) this.#seen.add(record.key)
+      if (callIn(record) !== undefined) this.#stored.add(record.key)
+    }
+    if (signal.aborted || this.#connection.signal.aborted) return
+    const feed = feedOf(this.#options)
+    const leave = feed.subscribe((call) => {
+      if (call !== undefined) this.#changed.set(call.itemId, call)
+      this.#wake()
+    })
+    try {
+      await this.#sendAll(feed.order, signal)
+    } finally {
+      leave()
+    }
+  }
+
+  stop(): void {
+    this.#stop.abort()
+    this.#wake()
+  }
+
+  async #sendAll(order: ItemOrder, signal: AbortSignal): Promise<void> {
+    const wake = () => this.#wake()
+    this.#connection.signal.addEventListener('abort', wake)
+    while (!signal.aborted && !this.#connection.signal.aborted) {
+      const next = this.#nextDue(order)
+      if (next === undefined) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      } else {
+        this.#changed.delete(next.itemId)
+        await this.#send(next)
+      }
+    }
+    this.#connection.signal.removeEventListener('abort', wake)
+  }
+
+  /** Returns a call that has changed, if the client has all items before it. */
+  #nextDue(order: ItemOrder): ToolCall | undefined {
+    this.#unseen = order.firstUnseen(this.#unseen, this.#seen)
+    for (const call of this.#changed.values()) {
+      const isKnown = this.#seen.has(call.itemId)
+      if (isKnown || order.placeOf(call.itemId) <= this.#unseen) return call
+    }
+    return undefined
+  }
+
+  async #send(call: ToolCall): Promise<void> {
+    const connection = this.#connection
+    while (connection.isHeldBack(call.content.length)) await connection.room()
+    if (this.#stored.has(call.itemId) || this.#stop.signal.aborted) return
+    const status = this.#seen.has(call.itemId) ? 'update' : 'create'
+    const frame = new Frame(encodeSse({ data: JSON.stringify({ ...call, status }) }))
+    this.#seen.add(call.itemId)
+    if (!connection.send(frame)) await connection.drained()
+  }
+}
+
+function callIn(record: LogRecord): ToolCall | undefined {
+  // Snapshots begin with their type, and most are texts, which need not be parsed.
+  if (!('output' in record) || !record.data.startsWith('{"type":"tool_call"')) return undefined
+  return record.output.type === 'tool_call' ? record.output : undefined
+}
+
+/** Called without a call when another item was cancelled. */
+type Listener = (call?: ToolCall) => void
+
+/** The feeds of running turns, each shared by its readers in this process. */
+const FEEDS = new WeakMap<TurnLog, Map<string, ArgumentFeed>>()
+
+function feedOf(options: ArgumentsOptions): ArgumentFeed {
+  const { log, turn } = options
+  let feeds = FEEDS.get(log)
+  if (feeds === undefined) {
+    feeds = new Map()
+    FEEDS.set(log, feeds)
+  }
+  const known = feeds.get(turn.turnId)
+  if (known !== undefined && !known.isOver) return known
+  const feed = new ArgumentFeed(options)
+  const all = feeds
+  all.set(turn.turnId, feed)
+  void feed.done.then(() => {
+    if (all.get(turn.turnId) === feed) all.delete(turn.turnId)
+  })
+  return feed
+}
+
+/** Reads the events of a turn while anyone listens. */
+class ArgumentFeed {
+  /** Resolves when the turn has ended, was deleted or cannot be read, or when there are no listeners left. */
+  readonly done: Promise<void>
+  readonly order = new ItemOrder()
+  readonly #stop = new AbortController()
+  readonly #listeners = new Set<Listener>()
+  /** The calls whose arguments are incomplete. */
+  readonly #open = new Map<string, ToolCall>()
+  readonly #processor: LiveProcessor
+  #isCaughtUp = false
+
+  constructor({ log, turn: { turnId, threadId }, clock, emission }: ArgumentsOptions) {
+    const onShow = (output: StreamOutput) => this.#onShow(output)
+    const timing = { ...emission, clock }
+    const ids = { turnId, threadId }
+    this.#processor = new LiveProcessor({ ...ids, ...timing, showToolArguments: true, onShow })
+    this.done = this.#read(log, turnId).finally(() => this.#processor.release())
+  }
+
+  /** Whether the last listener has left. */
+  get isOver(): boolean {
+    return this.#stop.signal.aborted
+  }
+
+  /** Calls `listener` for every open call, now and whenever it has grown. */
+  subscribe(listener: Listener): () => void {
+    this.#processor.flush()
+    this.#listeners.add(listener)
+    if (this.#isCaughtUp) for (const call of this.#open.values()) listener(call)
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.#stop.abort()
+    }
+  }
+
+  async #read(log: TurnLog, turnId: string): Promise<void> {
+    const tail = log.tail(turnId, 'events', START, this.#stop.signal)
+    tail.caughtUp.then(this.#onCaughtUp, () => {})
+    try {
+      for await (const record of tail) {
+        if (isSliceOver()) await nextSlice()
+        if ('event' in record && isStreamEvent(record.event)) this.#take(record.event)
+      }
+    } catch {
+      // The same failure ends the streams of the readers, which read the other log of this turn.
+    }
+  }
+
+  readonly #onCaughtUp = (): void => {
+    this.#processor.flush()
+    this.#isCaughtUp = true
+    for (const call of this.#open.values()) this.#tell(call)
+  }
+
+  #take(event: StreamEvent): void {
+    const { payload } = event
+    if (isForProcessor(event) && this.order.take(payload)) this.#tell()
+    // Texts are in `processed`.
+    if (payload.type === 'item_start' && payload.item_type !== 'function_call') return
+    if (payload.type === 'item_delta' && !this.#open.has(payload.item_id)) return
+    if (payload.type === 'item_done' && !this.#open.has(payload.item_id)) return
+    if (isForProcessor(event)) this.#processor.take(event)
+  }
+
+  #onShow(output: StreamOutput): void {
+    if (output.type !== 'tool_call') return
+    if (output.toolArgumentsText === undefined) this.#open.delete(output.itemId)
+    else {
+      this.#open.set(output.itemId, output)
+      this.#tell(output)
+    }
+  }
+
+  #tell(call?: ToolCall): void {
+    if (this.#isCaughtUp) for (const listener of this.#listeners) listener(call)
+  }
+}

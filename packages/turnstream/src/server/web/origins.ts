@@ -1,0 +1,211 @@
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { HEADERS, ROUTES, THREAD_HEADERS } from '@turnstream/core/internal/protocol/names'
+import { parseUrl } from '@turnstream/core/internal/protocol/url'
+import type { Context, HonoRequest, MiddlewareHandler } from 'hono'
+import type { GatewayEnv } from '../context.ts'
+
+/** The entry that allows every origin. */
+export const ANY_ORIGIN = '*'
+
+// Scheme, host and optional port. Apps have their own schemes: capacitor://localhost.
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/(?:[^\s/?#@:*\\[\]]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
+
+/** Origins allowed to use the API from a browser. */
+export class AllowedOrigins {
+  readonly isEmpty: boolean
+  /** Every origin is allowed; a key is required. */
+  readonly isOpen: boolean
+  readonly #origins: ReadonlySet<string>
+
+  /** OPTION_INVALID for an invalid origin, and for `*` on a server without keys. */
+  constructor(written: readonly string[] = [], { hasKeys }: { readonly hasKeys: boolean }) {
+    this.isOpen = written.includes(ANY_ORIGIN)
+    this.isEmpty = written.length === 0
+    if (this.isOpen && written.length > 1)
+      throw invalid('* allows every origin and must be the only entry')
+    if (this.isOpen && !hasKeys) {
+      throw invalid(
+        '* would let every web page use a server without keys: list the origins, or require keys',
+      )
+    }
+    this.#origins = new Set(this.isOpen ? [] : written.map(parseOrigin))
+  }
+
+  /** Takes an `origin` header, which browsers always normalize. */
+  has(origin: string): boolean {
+    return this.isOpen || this.#origins.has(origin)
+  }
+}
+
+/** Normalizes an origin as browsers do: lower case, without the default port. */
+export function originOf(written: string): string | undefined {
+  const url = ORIGIN.test(written) ? parseUrl(written) : undefined
+  if (url === undefined) return undefined
+  // URL has no origin for non-web schemes.
+  return url.origin === 'null' ? written.toLowerCase() : url.origin
+}
+
+function parseOrigin(written: string): string {
+  const origin = originOf(written)
+  if (origin !== undefined) return origin
+  const shown = JSON.stringify(written.slice(0, 100))
+  throw invalid(
+    `an origin is a scheme, a host and an optional port, such as https://app.example, not ${shown}`,
+  )
+}
+
+function invalid(detail: string): TurnstreamError {
+  return new TurnstreamError('OPTION_INVALID', `corsOrigins: ${detail}`)
+}
+
+/** Whether an origin matches a request's `host`. A proxy may terminate TLS, so the scheme is ignored. */
+export function isOwnOrigin(origin: string, host: string): boolean {
+  const own = parseUrl(origin)
+  if (own === undefined) return false
+  const defaultPort = own.protocol === 'https:' ? '443' : '80'
+  return own.host === host || (own.port === '' && `${own.host}:${defaultPort}` === host)
+}
+
+// Never `access-control-allow-credentials`: pages authenticate with a header they set themselves, never with what a
+// browser adds.
+const EXPOSED = [
+  HEADERS.requestId,
+  HEADERS.turnId,
+  HEADERS.threadId,
+  HEADERS.ignored,
+  'retry-after',
+].join(', ')
+
+/** Sent by OpenAI's package with every request. Ignored. */
+const OPENAI_HEADERS = [
+  'openai-organization',
+  'openai-project',
+  ...['arch', 'helper-method', 'lang', 'os', 'package-version'].map(
+    (name) => `x-stainless-${name}`,
+  ),
+  ...['retry-count', 'runtime', 'runtime-version', 'timeout'].map((name) => `x-stainless-${name}`),
+]
+
+const PREFLIGHT = {
+  'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE',
+  'access-control-allow-headers': [
+    'authorization',
+    HEADERS.apiKey,
+    'content-type',
+    HEADERS.lastEventId,
+    HEADERS.idempotencyKey,
+    HEADERS.traceparent,
+    HEADERS.tracestate,
+    HEADERS.requestId,
+    ...THREAD_HEADERS,
+    HEADERS.cancelOnDisconnect,
+    HEADERS.reattach,
+    ...OPENAI_HEADERS,
+  ].join(', '),
+  // Chrome's maximum.
+  'access-control-max-age': '7200',
+}
+
+/**
+ * Allows pages of the allowed origins and refuses all others: a browser only hides the response, but sends simple
+ * requests, and a stream would take a slot. Clients other than browsers send neither `origin` nor `sec-fetch-site` and
+ * are unaffected. Sets headers before the routes run, because streams bypass later middleware. Hono's own CORS
+ * middleware sets `vary` afterwards and answers every OPTIONS.
+ */
+export function checkOrigin(allowed: AllowedOrigins): MiddlewareHandler<GatewayEnv> {
+  return async (c, next) => {
+    const origin = c.req.header('origin')
+    if (!allowed.isEmpty) c.header('vary', 'origin')
+    if (origin !== undefined && allowed.has(origin)) {
+      c.header('access-control-allow-origin', allowed.isOpen ? ANY_ORIGIN : origin)
+      c.header('access-control-expose-headers', EXPOSED)
+      if (isPreflight(c)) return c.body(null, 204, PREFLIGHT)
+    } else if (!allowed.isOpen && isForeign(c, origin) && !isProbe(c.req.path)) {
+      const who = origin === undefined ? 'another site' : origin.slice(0, 100)
+      throw new TurnstreamError('ORIGIN_REFUSED', `${who} is not in corsOrigins`)
+    }
+    return next()
+  }
+}
+
+function isPreflight({ req }: Context<GatewayEnv>): boolean {
+  return req.method === 'OPTIONS' && req.header('access-control-request-method') !== undefined
+}
+
+/**
+ * Whether the request comes from a page of another origin. Browsers report this in a header that pages cannot change.
+ * Without it (plain HTTP outside loopback), the origin is compared with the host.
+ */
+function isForeign(c: Context<GatewayEnv>, origin: string | undefined): boolean {
+  const site = c.req.header('sec-fetch-site')
+  // Typed in, or from our own page. More reliable than comparing hosts, which a proxy may change.
+  if (site === 'same-origin' || site === 'none') return false
+  if (site !== undefined) return !isNavigation(c)
+  return origin !== undefined && !isOwnOrigin(origin, c.get('address').host)
+}
+
+/** A link that opens as a document. */
+function isNavigation({ req }: Context<GatewayEnv>): boolean {
+  return (
+    (req.method === 'GET' || req.method === 'HEAD') &&
+    req.header('sec-fetch-mode') === 'navigate' &&
+    req.header('sec-fetch-dest') === 'document'
+  )
+}
+
+/** Names of a server on the same machine. */
+export const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1']
+
+/**
+ * Refuses host names that are not in the list, if there is one. Against DNS rebinding: a page can point its own name to
+ * our address, so that the browser treats us as its own server. Only the name differs.
+ */
+export function checkHost(allowedHosts?: readonly string[]): MiddlewareHandler<GatewayEnv> {
+  const names = allowedHosts && new Set(allowedHosts.map(parseHost))
+  return async (c, next) => {
+    const address = parseAddress(c.req)
+    c.set('address', address)
+    // The name in an absolute request target, which overrides `host`, or `host` itself.
+    const name = withoutDot(address.hostname)
+    if (names === undefined || names.has(name) || isProbe(c.req.path)) return next()
+    throw new TurnstreamError('HOST_REFUSED', `${name.slice(0, 100)} is not in allowedHosts`)
+  }
+}
+
+function parseAddress(request: HonoRequest): URL {
+  // With two hosts, a proxy may have checked the other one.
+  const isOne = request.header('host')?.includes(',') !== true
+  // Some hosts are only found invalid when parsed: 1.2.3.4.5
+  const address = isOne ? parseUrl(request.url) : undefined
+  if (address !== undefined) return address
+  throw new TurnstreamError('REQUEST_INVALID', 'invalid URL or host')
+}
+
+function parseHost(written: string): string {
+  const name = hostNameOf(written)
+  if (name !== undefined) return name
+  const shown = JSON.stringify(written.slice(0, 100))
+  const detail = `allowedHosts must be names or addresses without a port, not ${shown}`
+  throw new TurnstreamError('OPTION_INVALID', detail)
+}
+
+const PLAIN_NAME = /^[^\s/?#@:*\\[\]]+$/
+const IPV6 = /^\[?([\da-f:.]*:[\da-f:.]*)\]?$/i
+
+/** Normalizes a host name as URLs do; undefined if it is invalid or has a port. */
+export function hostNameOf(written: string): string | undefined {
+  const ipv6 = IPV6.exec(written)?.[1]
+  if (ipv6 === undefined && !PLAIN_NAME.test(written)) return undefined
+  const url = parseUrl(`http://${ipv6 === undefined ? written : `[${ipv6}]`}`)
+  return url && withoutDot(url.hostname)
+}
+
+/** A trailing dot is the same name in DNS, but a different one to browsers. */
+function withoutDot(hostname: string): string {
+  return hostname.endsWith('.') ? hostname.slice(0, -1) : hostname
+}
+
+/** Probes may use any host. They read nothing of value and change nothing. */
+function isProbe(path: string): boolean {
+  return path === ROUTES.health || path === ROUTES.ready
+}

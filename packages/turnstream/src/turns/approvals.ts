@@ -1,0 +1,276 @@
+import { type Clock, pause } from '@turnstream/core/internal/async/clock'
+import { onAbort } from '@turnstream/core/internal/async/on-abort'
+import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import type { ApprovalRequest } from '@turnstream/core/internal/protocol/output-item'
+import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
+import { failedAnswer, needsApproval, type ToolRegistry } from './tools.ts'
+import type { FunctionCall, ToolAnswer } from './transcript.ts'
+
+/** Maximum number of approvals that a turn requests. */
+const MAX_APPROVALS = 100
+
+/** The answer to a request for approval. */
+export interface ApprovalDecision {
+  readonly approved: boolean
+  readonly reason?: string
+  /** Name of the key that answered. */
+  readonly by?: string
+  /** When it was answered. */
+  readonly at: number
+}
+
+export interface AnswerResult {
+  /** Whether this call stored its answer. */
+  readonly stored: boolean
+  /** The stored answer. Absent when the turn was cancelled or has ended without one. */
+  readonly answer?: ApprovalDecision
+}
+
+/*
+ * Keyed records of a turn. The request is stored before its event is visible, under `request:<approval id>`; the answer
+ * under the approval id.
+ */
+function requestKey(approvalId: string): string {
+  return `request:${approvalId}`
+}
+
+/** Answers an approval of the turn, unless it has an answer. Does not check that the turn requested it. */
+export async function answerApproval(
+  log: TurnLog,
+  turnId: string,
+  approvalId: string,
+  answer: ApprovalDecision,
+): Promise<AnswerResult> {
+  const { isAdded, value } = await log.keyedRecords.addOnce(
+    turnId,
+    approvalId,
+    JSON.stringify(answer),
+  )
+  return { stored: isAdded, ...(value !== undefined && { answer: decodeAnswer(value) }) }
+}
+
+/** Returns whether the turn requested the approval. */
+export async function isRequested(
+  log: TurnLog,
+  turnId: string,
+  approvalId: string,
+): Promise<boolean> {
+  if ((await log.keyedRecords.find(turnId, requestKey(approvalId))) !== undefined) return true
+  // The record is missing after a failure of the store, and in turns of earlier versions.
+  const { records } = await log.snapshot(turnId)
+  return records.some(
+    ({ output }) => output.type === 'tool_call' && output.approval?.id === approvalId,
+  )
+}
+
+/** Returns the approval that an event of a turn requests. */
+export function requestedApproval(payload: StreamEventPayload): string | undefined {
+  if (payload.type !== 'item_done') return undefined
+  const { final_item: item } = payload
+  if (item.type === 'approval_request') return item.approval_id
+  return item.type === 'function_call' ? item.approval?.id : undefined
+}
+
+function decodeAnswer(json: string): ApprovalDecision {
+  const decoded = parseJsonSafe(json)
+  if (!isRecord(decoded) || typeof decoded['approved'] !== 'boolean') {
+    throw new TurnstreamError('STORE_CORRUPT', 'invalid answer to an approval')
+  }
+  const { approved, reason, by, at } = decoded
+  return {
+    approved,
+    ...(typeof reason === 'string' && { reason }),
+    ...(typeof by === 'string' && { by }),
+    at: Number(at),
+  }
+}
+
+export interface TurnApprovalsOptions {
+  readonly log: TurnLog
+  readonly lease: Lease
+  readonly tools: ToolRegistry
+  readonly tenant: string
+  /** How long to wait for an answer. */
+  readonly limitMs: number
+  readonly clock: Clock
+  readonly onError: (error: unknown) => void
+}
+
+/** Writes an answer to the log of the turn. */
+export type OnApproval = (approvalId: string, answer: ApprovalDecision) => Promise<void>
+
+interface Decision {
+  readonly call: FunctionCall
+  readonly outcome: { readonly isNeeded: boolean } | { readonly error: unknown }
+}
+
+/** The reason of an approval that was not answered in time. */
+const TIMEOUT = 'timeout'
+
+const ASK_AGAIN_MS = 250
+
+/** How long the event of a request may wait for its keyed record. */
+const MAX_RECORD_MS = 1000
+
+/**
+ * The approvals that a turn requests. A call is requested when it is finished, and decided before it runs. The
+ * store holds the answer: the first wins, and a timeout is an answer too.
+ */
+export class TurnApprovals {
+  readonly #options: TurnApprovalsOptions
+  /** What a call needs before it runs, or why that is unknown. */
+  readonly #requests = new Map<FunctionCall, ApprovalRequest | { readonly error: unknown }>()
+  /** Whether the call that the provider just finished needs approval. */
+  #decision: Decision | undefined
+  #requested = 0
+  #waiting = 0
+  #stop: (() => void) | undefined
+
+  constructor(options: TurnApprovalsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Decides whether a call that the provider finished needs approval, before `request`. Undefined if there is
+   * nothing to decide.
+   */
+  decide(said: StreamEventPayload, signal: AbortSignal): Promise<void> | undefined {
+    const call = said.type === 'item_done' ? said.final_item : undefined
+    if (call?.type !== 'function_call') return undefined
+    const { tools, tenant } = this.#options
+    const tool = tools.get(call.name)
+    if (tool === undefined || (tool.needsApproval ?? false) === false) return undefined
+    return needsApproval(tool, call, { tenant, signal }).then(
+      (isNeeded) => {
+        this.#decision = { call, outcome: { isNeeded } }
+      },
+      (error: unknown) => {
+        this.#decision = { call, outcome: { error } }
+      },
+    )
+  }
+
+  /** Returns the request to write with a finished call, if its tool needs approval. */
+  request(call: FunctionCall, place: number): ApprovalRequest | undefined {
+    const outcome = this.#outcomeFor(call)
+    if ('error' in outcome) {
+      this.#requests.set(call, outcome)
+      return undefined
+    }
+    if (!outcome.isNeeded) return undefined
+    const request = this.requestForProvider(place)
+    const error = new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
+    this.#requests.set(call, request ?? { error })
+    return request
+  }
+
+  #outcomeFor({ name, arguments: args }: FunctionCall): Decision['outcome'] {
+    const { call, outcome } = this.#decision ?? {}
+    this.#decision = undefined
+    if (outcome !== undefined && call?.name === name && call.arguments === args) return outcome
+    return { isNeeded: (this.#options.tools.get(name)?.needsApproval ?? false) !== false }
+  }
+
+  /** Returns a request for a call that the provider runs; undefined if the turn has asked too often. */
+  requestForProvider(place: number): ApprovalRequest | undefined {
+    if (this.#requested >= MAX_APPROVALS) return undefined
+    this.#requested += 1
+    return { id: `approval-${place}`, status: 'requested' }
+  }
+
+  /** Stores the keyed record of a request. Never rejects, and waits a second at most. */
+  async recordRequest(approvalId: string, signal: AbortSignal): Promise<void> {
+    const { log, lease, clock } = this.#options
+    const waiting = new AbortController()
+    const forgetTurn = onAbort(signal, () => waiting.abort())
+    const cancelTimer = clock.after(MAX_RECORD_MS, () => waiting.abort())
+    const adding = log.keyedRecords.addOnce(lease.turnId, requestKey(approvalId), '')
+    await unlessAborted(adding, waiting.signal)
+    cancelTimer()
+    forgetTurn()
+  }
+
+  /**
+   * Waits until a call is approved. Returns the result of a call that must not run. Undefined when it may run,
+   * or when the turn was stopped.
+   */
+  async refusal(
+    call: FunctionCall,
+    signal: AbortSignal,
+    onAnswer: OnApproval,
+  ): Promise<ToolAnswer | undefined> {
+    const request = this.#requests.get(call)
+    if (request === undefined) return undefined
+    if ('error' in request) return failedAnswer(call.name, request.error, this.#options.onError)
+    const answer = await this.answerTo(request.id, signal)
+    if (answer === undefined) return undefined
+    await onAnswer(request.id, answer)
+    return answer.approved ? undefined : { output: declined(answer), success: false }
+  }
+
+  /** Calls `stop` when the turn waits for an approval, now or later. */
+  close(stop: () => void): void {
+    this.#stop = stop
+    if (this.#waiting > 0) stop()
+  }
+
+  /** Waits for an answer, or for the time limit, which declines. Undefined when `signal` aborts first. */
+  async answerTo(approvalId: string, signal: AbortSignal): Promise<ApprovalDecision | undefined> {
+    const { clock, limitMs } = this.#options
+    const waiting = new AbortController()
+    const forgetTurn = onAbort(signal, () => waiting.abort())
+    const cancelTimer = clock.after(limitMs, () => waiting.abort())
+    this.#waiting += 1
+    this.#stop?.()
+    try {
+      while (!signal.aborted) {
+        const isLate = waiting.signal.aborted
+        const answer = isLate
+          ? await this.#declineLate(approvalId, signal)
+          : await this.#hear(approvalId, waiting.signal)
+        if (answer !== undefined) return answer
+        // After a failure of the store. The renewal of the lease decides when an outage is too long.
+        if (isLate === waiting.signal.aborted) await pause(ASK_AGAIN_MS, clock, signal)
+      }
+      return undefined
+    } finally {
+      this.#waiting -= 1
+      cancelTimer()
+      forgetTurn()
+    }
+  }
+
+  #hear(approvalId: string, signal: AbortSignal): Promise<ApprovalDecision | undefined> {
+    const { log, lease } = this.#options
+    const answer = log.keyedRecords.watch(lease, approvalId, signal).then(decodeAnswer)
+    return unlessAborted(answer, signal)
+  }
+
+  /** Returns the answer that came first. Undefined when the turn was cancelled, or the store failed. */
+  async #declineLate(
+    approvalId: string,
+    signal: AbortSignal,
+  ): Promise<ApprovalDecision | undefined> {
+    const { log, lease, clock } = this.#options
+    const late = { approved: false, reason: TIMEOUT, at: Math.trunc(clock.now()) }
+    const result = answerApproval(log, lease.turnId, approvalId, late)
+    return (await unlessAborted(result, signal))?.answer
+  }
+}
+
+/** Returns undefined when the work fails, or does not end before `signal` aborts. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return new Promise((resolve) => {
+    const forget = onAbort(signal, () => resolve(undefined))
+    work.then(resolve, () => resolve(undefined)).finally(forget)
+  })
+}
+
+/** What the model reads as the result of the call. */
+function declined({ reason = '', by }: ApprovalDecision): string {
+  if (by === undefined && reason === TIMEOUT)
+    return 'The call was declined: it was not approved in time.'
+  return reason === '' ? 'The call was declined.' : `The call was declined: ${reason}`
+}

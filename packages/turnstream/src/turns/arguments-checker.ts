@@ -1,0 +1,212 @@
+import { Worker } from 'node:worker_threads'
+import { systemClock } from '@turnstream/core/internal/async/clock'
+import { onAbort } from '@turnstream/core/internal/async/on-abort'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { checkQuickly, schemaText } from './tool-arguments.ts'
+import type { JsonSchema } from './tool-schema.ts'
+
+export interface CheckRequest {
+  /** JSON texts. */
+  readonly schema: string
+  readonly args: string
+}
+
+/** What is wrong with the arguments, or why they cannot be checked. */
+export type CheckResult = { readonly fault: string | undefined } | { readonly error: string }
+
+export interface CheckOptions {
+  /** Who made the call. One tenant uses one thread at a time, so that the others do not wait for it. */
+  readonly tenant: string
+  readonly signal: AbortSignal
+}
+
+export interface ArgumentsCheckerOptions {
+  /** How many checks run at a time. Default 2. */
+  readonly maxThreads?: number
+  /** How long a check may take. Default 1 s. */
+  readonly limitMs?: number
+  /** How many checks of a tenant wait. Default 100. */
+  readonly maxWaiting?: number
+  /** How long a thread waits for its next check. Default 30 s. */
+  readonly idleMs?: number
+}
+
+interface Job {
+  readonly request: CheckRequest
+  readonly resolve: (fault: string | undefined) => void
+  readonly reject: (error: unknown) => void
+  /** Stops listening to the signal. */
+  forget: () => void
+}
+
+/**
+ * Checks the arguments of calls against JSON Schemas, which may contain any regular expression. What may be
+ * expensive runs in threads with a time limit, never on the event loop.
+ */
+export class ArgumentsChecker {
+  readonly #maxThreads: number
+  readonly #limitMs: number
+  readonly #maxWaiting: number
+  readonly #idleMs: number
+  /** By tenant, in the order in which they are next. */
+  readonly #waiting = new Map<string, Set<Job>>()
+  readonly #served = new Set<string>()
+  readonly #idle: CheckThread[] = []
+
+  constructor(options: ArgumentsCheckerOptions = {}) {
+    const { maxThreads = 2, limitMs = 1000, maxWaiting = 100, idleMs = 30_000 } = options
+    this.#maxThreads = maxThreads
+    this.#limitMs = limitMs
+    this.#maxWaiting = maxWaiting
+    this.#idleMs = idleMs
+  }
+
+  /**
+   * Returns what is wrong with the arguments, for the model; undefined if they match. `text` is the JSON of
+   * `args`. Throws if the schema cannot be used. TOOL_TIMEOUT.
+   */
+  async check(
+    parameters: JsonSchema,
+    args: Readonly<Record<string, unknown>>,
+    text: string,
+    options: CheckOptions,
+  ): Promise<string | undefined> {
+    const quick = checkQuickly(parameters, args, text)
+    if (quick !== undefined) return quick.fault
+    return this.#enqueue({ schema: schemaText(parameters), args: text }, options)
+  }
+
+  #enqueue(request: CheckRequest, { tenant, signal }: CheckOptions): Promise<string | undefined> {
+    const jobs = this.#waiting.get(tenant) ?? new Set()
+    if (jobs.size >= this.#maxWaiting) {
+      throw new Error('too many calls wait until their arguments are checked')
+    }
+    return new Promise<string | undefined>((resolve, reject) => {
+      const job: Job = { request, resolve, reject, forget: () => {} }
+      job.forget = onAbort(signal, () => {
+        jobs.delete(job)
+        reject(signal.reason as Error)
+      })
+      jobs.add(job)
+      this.#waiting.set(tenant, jobs)
+      this.#advance()
+    })
+  }
+
+  #advance(): void {
+    for (const [tenant, jobs] of this.#waiting) {
+      if (this.#served.size >= this.#maxThreads) return
+      const [job] = jobs
+      if (job === undefined) this.#waiting.delete(tenant)
+      if (job === undefined || this.#served.has(tenant)) continue
+      jobs.delete(job)
+      // Behind the others.
+      this.#waiting.delete(tenant)
+      if (jobs.size > 0) this.#waiting.set(tenant, jobs)
+      this.#served.add(tenant)
+      void this.#run(job).finally(() => {
+        this.#served.delete(tenant)
+        this.#advance()
+      })
+    }
+  }
+
+  async #run({ request, resolve, reject, forget }: Job): Promise<void> {
+    const thread = this.#idle.pop() ?? new CheckThread()
+    try {
+      const result = await thread.check(request, this.#limitMs)
+      if ('error' in result) reject(new Error(result.error))
+      else resolve(result.fault)
+    } catch (error) {
+      reject(error)
+    }
+    forget()
+    if (thread.hasEnded) return
+    this.#idle.push(thread)
+    thread.endAfter(this.#idleMs, () => {
+      const place = this.#idle.indexOf(thread)
+      if (place >= 0) this.#idle.splice(place, 1)
+    })
+  }
+}
+
+// In dist even when this file runs from src: a thread has no compiler.
+const FILE = new URL('../../dist/turns/arguments-worker.js', import.meta.url)
+
+const START_MS = 30_000
+const MAX_HEAP_MB = 128
+
+/** One thread. It keeps the process alive only while it checks. */
+class CheckThread {
+  readonly #worker: Worker
+  readonly #ready: Promise<void>
+  #onResult: ((result: CheckResult) => void) | undefined
+  #onEnd: ((error: Error) => void) | undefined
+  #cancelEnd = () => {}
+  hasEnded = false
+
+  constructor() {
+    this.#worker = new Worker(FILE, {
+      name: 'arguments',
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    })
+    this.#ready = new Promise((resolve, reject) => {
+      this.#onEnd = reject
+      this.#worker.on('message', (message: 'ready' | CheckResult) => {
+        if (message === 'ready') resolve()
+        else this.#onResult?.(message)
+      })
+    })
+    this.#ready.catch(() => {}) // handled by the first check
+    this.#worker.on('error', (error) => this.#end(error))
+    this.#worker.on('exit', (code) => this.#end(new Error(`the thread ended with code ${code}`)))
+  }
+
+  /** TOOL_TIMEOUT, and the thread ends, when the check takes too long. */
+  async check(request: CheckRequest, limitMs: number): Promise<CheckResult> {
+    this.#cancelEnd()
+    this.#worker.ref()
+    const cancelStart = systemClock.after(START_MS, () =>
+      this.#end(new Error('the thread that checks arguments did not start')),
+    )
+    await this.#ready.finally(cancelStart)
+    let isDone = false
+    const late = new TurnstreamError(
+      'TOOL_TIMEOUT',
+      `the arguments were not checked within ${limitMs} ms`,
+    )
+    const cancel = systemClock.after(limitMs, () => {
+      // A result that arrived while the event loop was busy comes first.
+      setImmediate(() => isDone || this.#end(late))
+    })
+    return new Promise<CheckResult>((resolve, reject) => {
+      this.#onResult = resolve
+      this.#onEnd = reject
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+      this.#worker.postMessage(request)
+    }).finally(() => {
+      isDone = true
+      cancel()
+    })
+  }
+
+  /** Ends the thread unless it gets another check in this time. */
+  endAfter(ms: number, onEnd: () => void): void {
+    const timer = setTimeout(() => this.#end(new Error('idle')), ms).unref()
+    this.#cancelEnd = () => clearTimeout(timer)
+    this.#onEnd = onEnd
+    this.#worker.unref()
+  }
+
+  #end(error: Error): void {
+    if (this.hasEnded) return
+    this.hasEnded = true
+    this.#onEnd?.(error)
+    void this.#worker.terminate()
+  }
+}
+
+/** Shared by all gateways of the process. */
+export const argumentsChecker = new ArgumentsChecker()

@@ -1,0 +1,195 @@
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { nearestNames } from '@turnstream/core/internal/protocol/nearest'
+import { CODEX_ID, PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../providers/provider.ts'
+
+export interface ConfiguredProvider {
+  readonly provider: Provider
+  /**
+   * Models listed besides the default one. `any` also accepts every unlisted model, unless its name starts
+   * with that of another provider.
+   */
+  readonly models?: readonly string[] | 'any'
+  /** The model for requests that name none. Always listed. */
+  readonly defaultModel: string
+  /**
+   * Leaves its models out of lists unless it is the default provider. They are then reached only as
+   * `<id>/<model>`.
+   */
+  readonly unlisted?: boolean
+}
+
+export interface ChosenModel {
+  readonly provider: Provider
+  readonly model: string
+}
+
+export interface RequestedModel {
+  /** `<providerId>/<modelId>`, or a model name. */
+  readonly model?: string | undefined
+  readonly providerId?: string | undefined
+}
+
+/** Names before a slash that mean a provider, configured or not. */
+const KIND_NAMES: ReadonlySet<string> = new Set([...PROVIDER_KINDS, CODEX_ID, SCRIPTED_ID])
+
+/** A slash would make it look like a model of a provider. */
+const ALIAS = /^[^\s/\p{Cc}]{1,200}$/u
+
+const MAX_SUGGESTED = 3
+const MAX_LISTED = 12
+
+/** Other names of models, each with a `<providerId>/<modelId>` or a listed model. */
+export type ModelAliases = Readonly<Record<string, string>>
+
+/** The providers of a server, the default one first. */
+export class Providers {
+  readonly #byId: ReadonlyMap<string, ConfiguredProvider>
+  readonly #default: ConfiguredProvider
+  #aliases: ReadonlyMap<string, ChosenModel> = new Map()
+
+  /** OPTION_INVALID for an alias that is the name of a model, or whose model is unknown. */
+  constructor(configured: readonly ConfiguredProvider[], aliases: ModelAliases = {}) {
+    const [first] = configured
+    if (first === undefined)
+      throw new TurnstreamError('OPTION_INVALID', 'no provider is configured')
+    this.#default = first
+    this.#byId = new Map(configured.map((each) => [each.provider.id, each]))
+    if (this.#byId.size < configured.length) {
+      throw new TurnstreamError('OPTION_INVALID', 'two providers have the same id')
+    }
+    this.#aliases = new Map(
+      Object.entries(aliases).map(([alias, model]) => [alias, this.#resolveAlias(alias, model)]),
+    )
+  }
+
+  #resolveAlias(alias: string, model: string): ChosenModel {
+    if (!ALIAS.test(alias)) {
+      const detail = `alias ${JSON.stringify(alias.slice(0, 200))} must have 1 to 200 characters, without spaces or slashes`
+      throw new TurnstreamError('OPTION_INVALID', detail)
+    }
+    const owner = this.#all.find((each) => listedModels(each).includes(alias))
+    if (owner !== undefined) {
+      const detail = `alias ${alias} is a model of ${owner.provider.id}`
+      throw new TurnstreamError('OPTION_INVALID', detail)
+    }
+    const chosen = this.#byName(model)
+    if (chosen !== undefined) return chosen
+    const detail = `alias ${alias} names an unknown model: ${model}${this.#advice(model)}`
+    throw new TurnstreamError('OPTION_INVALID', detail)
+  }
+
+  /** Listed models as `<providerId>/<modelId>`, each provider's default model first. */
+  get models(): string[] {
+    return fullNames(this.#listed)
+  }
+
+  /** Like `models`, including those of unlisted providers. */
+  get allModels(): string[] {
+    return fullNames(this.#all)
+  }
+
+  /** Aliases with the `<providerId>/<modelId>` of each. */
+  get aliases(): { readonly alias: string; readonly model: string }[] {
+    return Array.from(this.#aliases, ([alias, { provider, model }]) => {
+      return { alias, model: `${provider.id}/${model}` }
+    })
+  }
+
+  /**
+   * Chooses the provider and model of a request. A prompt never goes to a provider that the caller did not
+   * mean. In order: `providerId`; the part before the slash of `<id>/<model>`; the provider that lists the
+   * model; an alias; a provider with `any`, unless the part before the slash means another provider. Otherwise
+   * MODEL_UNKNOWN.
+   */
+  choose({ model, providerId }: RequestedModel): ChosenModel {
+    if (providerId !== undefined) return this.#byProviderId(providerId, model)
+    if (model === undefined || model === '') return toChosen(this.#default)
+    const chosen = this.#byName(model) ?? this.#aliases.get(model)
+    return chosen ?? toChosen(this.#takerOfAny(model), model)
+  }
+
+  /** By `<id>/<model>`, or a listed model. */
+  #byName(model: string): ChosenModel | undefined {
+    const slash = model.indexOf('/')
+    const named = slash > 0 ? this.#byId.get(model.slice(0, slash)) : undefined
+    if (named !== undefined) return toChosen(named, model.slice(slash + 1))
+    const owner = this.#listed.find((each) => listedModels(each).includes(model))
+    return owner && toChosen(owner, model)
+  }
+
+  /** All of them, the default one first. */
+  get all(): Provider[] {
+    return this.#all.map(({ provider }) => provider)
+  }
+
+  get #all(): ConfiguredProvider[] {
+    return [...this.#byId.values()]
+  }
+
+  get #listed(): ConfiguredProvider[] {
+    return this.#all.filter((each) => each === this.#default || each.unlisted !== true)
+  }
+
+  #takerOfAny(model: string): ConfiguredProvider {
+    const prefix = model.split('/', 1)[0]?.toLowerCase() ?? ''
+    if (KIND_NAMES.has(prefix) || this.#byId.has(prefix)) throw this.#unknownModel(model, prefix)
+    const taker = this.#all.find(({ models }) => models === 'any')
+    if (taker === undefined) throw this.#unknownModel(model)
+    return taker
+  }
+
+  #byProviderId(providerId: string, model: string | undefined): ChosenModel {
+    const owner = this.#byId.get(providerId)
+    if (owner === undefined) throw this.#unknownProvider(providerId)
+    const alias = this.#aliases.get(model ?? '')
+    if (alias?.provider.id === providerId) return alias
+    const prefix = `${providerId}/`
+    return toChosen(owner, model?.startsWith(prefix) ? model.slice(prefix.length) : model)
+  }
+
+  #unknownProvider(id: string): TurnstreamError {
+    const known = [...this.#byId.keys()].join(', ')
+    return new TurnstreamError(
+      'MODEL_UNKNOWN',
+      `provider ${id} is not configured; available: ${known}`,
+    )
+  }
+
+  #unknownModel(model: string, prefix?: string): TurnstreamError {
+    if (prefix !== undefined && model.includes('/') && !this.#byId.has(prefix)) {
+      return this.#unknownProvider(prefix)
+    }
+    return new TurnstreamError('MODEL_UNKNOWN', `${model}${this.#advice(model)}`)
+  }
+
+  /** Compare the name both with and without its provider. */
+  #advice(model: string): string {
+    const names = new Map<string, string>()
+    for (const full of this.allModels) {
+      const bare = full.slice(full.indexOf('/') + 1)
+      names.set(full, full)
+      if (!names.has(bare)) names.set(bare, full)
+    }
+    for (const alias of this.#aliases.keys()) names.set(alias, alias)
+    const near = nearestNames(model, [...names.keys()], 2 * MAX_SUGGESTED)
+    const meant = [...new Set(near.map((name) => names.get(name) ?? name))].slice(0, MAX_SUGGESTED)
+    if (meant.length > 0) return `; did you mean ${meant.join(', ')}?`
+    const listed = this.models
+    return listed.length > MAX_LISTED ? '' : `; available: ${listed.join(', ')}`
+  }
+}
+
+/** Returns the models that a provider lists, its default first. */
+export function listedModels({ models = [], defaultModel }: ConfiguredProvider): string[] {
+  return [...new Set([defaultModel, ...(models === 'any' ? [] : models)])]
+}
+
+function fullNames(configured: readonly ConfiguredProvider[]): string[] {
+  return configured.flatMap((each) =>
+    listedModels(each).map((model) => `${each.provider.id}/${model}`),
+  )
+}
+
+function toChosen({ provider, defaultModel }: ConfiguredProvider, model = ''): ChosenModel {
+  return { provider, model: model === '' ? defaultModel : model }
+}

@@ -1,0 +1,60 @@
+import { CallSlots } from '@turnstream/core/internal/async/call-slots'
+import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
+import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { type OnApproval, TurnApprovals } from './approvals.ts'
+import { runTool, type ToolRegistry } from './tools.ts'
+import type { FunctionCall, ToolAnswer } from './transcript.ts'
+import type { TurnCaps } from './turn-items.ts'
+import type { TurnFacts, TurnObserver } from './turn-observer.ts'
+
+export interface ServerCallsOptions {
+  readonly log: TurnLog
+  readonly lease: Lease
+  readonly facts: TurnFacts
+  readonly tools: ToolRegistry
+  readonly caps: TurnCaps
+  readonly clock: Clock
+  readonly observer: TurnObserver
+  readonly onError: (error: unknown) => void
+}
+
+/** The calls of a turn that this server runs: approved first, and a few at a time. */
+export class ServerCalls {
+  readonly #options: ServerCallsOptions
+  readonly approvals: TurnApprovals
+  /** A call that waits for approval takes none. */
+  readonly #slots: CallSlots
+
+  constructor(options: ServerCallsOptions) {
+    const { maxApprovalTimeMs, maxParallelTools } = options.caps
+    this.#options = options
+    this.approvals = new TurnApprovals({
+      ...options,
+      tenant: options.facts.tenant,
+      limitMs: maxApprovalTimeMs,
+    })
+    this.#slots = new CallSlots(maxParallelTools)
+  }
+
+  /** Returns the result of a call. Undefined when `signal` aborts: the turn was stopped. */
+  async run(
+    call: FunctionCall,
+    signal: AbortSignal,
+    onApproval: OnApproval,
+  ): Promise<ToolAnswer | undefined> {
+    const { tools, facts, clock, observer, onError } = this.#options
+    const { turnId, threadId, tenant } = facts
+    const tool = tools.get(call.name)
+    if (tool === undefined) return undefined
+    const refusal = await this.approvals.refusal(call, signal, onApproval)
+    if (signal.aborted || refusal !== undefined) return refusal
+    const since = monotonicNow(clock)
+    const context = { turnId, threadId, tenant, clock, slots: this.#slots, signal, onError }
+    const answer = await runTool(tool, call, context)
+    const isDone = answer?.success === true
+    const status = answer === undefined ? 'stopped' : isDone ? 'succeeded' : 'failed'
+    const durationMs = monotonicNow(clock) - since
+    observer.toolEnded?.(facts, { tool: tool.name, status, durationMs })
+    return answer
+  }
+}

@@ -1,0 +1,295 @@
+import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type {
+  EventRecord,
+  ListedTurn,
+  Tail,
+  TurnLog,
+  TurnRecord,
+} from '@turnstream/core/internal/log/turn-log'
+import { estimateTokensOfLength } from '@turnstream/core/internal/processor/options'
+import { isTurnMissing, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { isExecutedByProvider } from '@turnstream/core/internal/protocol/item-marks'
+import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
+import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
+import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+import { ResponseReducer } from '@turnstream/core/internal/reducer/reduce'
+import { START } from '../log/offsets.ts'
+import { withoutMark } from './tools.ts'
+import type { TurnCaps } from './turn-items.ts'
+
+/** Regardless of size: each turn is a read of the store. */
+export const MAX_TURNS = 1000
+
+const PAGE = 50
+
+const NO_ITEMS: StoredItems = { items: [], bytes: 0, isStart: false }
+
+export interface HistoryRequest extends EarlierTurns {
+  /** The items that follow the history. */
+  readonly input: readonly OutputItem[]
+  readonly room: InputSize
+  readonly signal: AbortSignal
+}
+
+export interface ThreadHistory {
+  /** Oldest first. */
+  readonly items: readonly OutputItem[]
+  /** How many of the oldest turns did not fit, including deleted and expired ones. */
+  readonly turnsDropped: number
+}
+
+export const NO_HISTORY: ThreadHistory = { items: [], turnsDropped: 0 }
+
+/**
+ * Returns the items of the thread before a turn, as they are sent to the provider. Reads the newest turns
+ * first. The first turn that does not fit is left out completely, together with all earlier ones. A turn whose
+ * caller gave the history contains everything before it.
+ */
+export async function threadHistory(request: HistoryRequest): Promise<ThreadHistory> {
+  const { log, signal, input } = request
+  let { bytes, tokens } = request.room
+  const turns: (readonly OutputItem[])[] = []
+  let turnsDropped = 0
+  for await (const turn of earlierTurns(request)) {
+    if (isSliceOver()) await nextSlice()
+    if (turn.damaged) throw new TurnstreamError('STORE_CORRUPT', `turn ${turn.turnId} is damaged`)
+    if (isEndOfHistory(turn) || signal.aborted) break
+    const stored = turns.length < MAX_TURNS ? await readTurn(log, turn, bytes, signal) : undefined
+    bytes -= stored?.bytes ?? 0
+    tokens -= estimateTokens(stored?.items ?? [])
+    if (stored === undefined || bytes < 0 || tokens < 0) {
+      turnsDropped = turn.ordinal
+      break
+    }
+    turns.push(stored.items)
+    if (stored.isStart) break
+  }
+  const items = turns.toReversed().flat()
+  return { items: pairedItems(items.map(withoutMark), input), turnsDropped }
+}
+
+/**
+ * Returns whether this turn and all earlier ones have expired: turns of a thread end in order. One whose content was
+ * deleted before the retention is only a gap, and counts as empty.
+ */
+export function isEndOfHistory({ expired, contentMs }: TurnRecord): boolean {
+  return expired && contentMs === undefined
+}
+
+export interface EarlierTurns {
+  readonly log: TurnLog
+  readonly threadId: string
+  /** The turn that follows them; without it, all turns of the thread. */
+  readonly turnId?: string
+}
+
+/** Yields the turns before the requested one, newest first. */
+export async function* earlierTurns({
+  log,
+  threadId,
+  turnId,
+}: EarlierTurns): AsyncGenerator<ListedTurn, void> {
+  let isEarlier = turnId === undefined
+  let cursor: string | undefined
+  do {
+    const page = await log.listTurns(threadId, {
+      first: 'newest',
+      limit: PAGE,
+      ...(cursor !== undefined && { cursor }),
+    })
+    for (const turn of page.items) {
+      if (isEarlier) yield turn
+      else isEarlier = turn.turnId === turnId
+    }
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+}
+
+/** Returns undefined for a turn of more than `maxBytes`. */
+export async function readTurn(
+  log: TurnLog,
+  turn: TurnRecord,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<StoredItems | undefined> {
+  try {
+    return await readStoredItems(log, turn, maxBytes, signal)
+  } catch (error) {
+    if (isTurnMissing(error)) return NO_ITEMS
+    throw error
+  }
+}
+
+/**
+ * Removes approvals, calls without an output and outputs without a call, which vendors reject. Keeps calls that a vendor
+ * ran itself, unless they failed. If a call id was reused, the newest call gets the output.
+ */
+function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[]): OutputItem[] {
+  const unanswered = new Map<string, OutputItem[]>()
+  const paired = new Set<OutputItem>()
+  for (const item of [...items, ...input]) {
+    if (item.type === 'function_call') {
+      const calls = unanswered.get(item.call_id)
+      if (calls === undefined) unanswered.set(item.call_id, [item])
+      else calls.push(item)
+    } else if (item.type === 'function_call_output') {
+      const call = unanswered.get(item.call_id)?.pop()
+      if (call !== undefined) paired.add(call).add(item)
+    }
+  }
+  return items.filter((item) => {
+    if (item.type === 'approval_request' || item.type === 'approval_response') return false
+    if (item.type !== 'function_call' && item.type !== 'function_call_output') return true
+    return paired.has(item) || isRunByVendor(item)
+  })
+}
+
+function isRunByVendor(item: OutputItem): boolean {
+  const isFailed = 'error' in item || 'cancelled' in item
+  return !isFailed && isExecutedByProvider(item.provider_metadata)
+}
+
+export interface StoredItems {
+  readonly items: readonly ResponseItem[]
+  /** As JSON. */
+  readonly bytes: number
+  /** The items include the history that the caller gave. */
+  readonly isStart: boolean
+}
+
+/**
+ * Returns the items of an ended turn. Undefined when they exceed `maxBytes`; little more than that is ever
+ * read into memory.
+ */
+export async function readStoredItems(
+  log: TurnLog,
+  turn: TurnRecord,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<StoredItems | undefined> {
+  const { turnId, responseBytes, expired } = turn
+  if (expired) return NO_ITEMS
+  if (responseBytes === undefined) return reduceEvents(log, turnId, maxBytes, signal)
+  if (responseBytes > maxBytes) return undefined
+  const text = await log.getResponse(turnId)
+  // Deleted since it was listed.
+  if (text === undefined) return NO_ITEMS
+  const response = parseJsonSafe(text)
+  if (!isRecord(response) || !Array.isArray(response['output_items'])) {
+    return reduceEvents(log, turnId, maxBytes, signal)
+  }
+  const isStart = response['history_given'] === true
+  return { items: response['output_items'] as ResponseItem[], bytes: responseBytes, isStart }
+}
+
+/**
+ * For turns that were sealed without a Response. The content of a finished item is in its `item_done`, so
+ * deltas are read in a second pass, and only if an item has none.
+ */
+async function reduceEvents(
+  log: TurnLog,
+  turnId: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<StoredItems | undefined> {
+  const read = () => log.tail(turnId, 'events', START, signal)
+  const finished = await reducePass(read(), maxBytes)
+  if (finished === undefined || finished.unfinished.size === 0) return finished
+  return reducePass(read(), maxBytes, finished.unfinished)
+}
+
+async function reducePass(
+  tail: Tail<EventRecord>,
+  maxBytes: number,
+  grown: ReadonlySet<string> = new Set(),
+): Promise<(StoredItems & { readonly unfinished: ReadonlySet<string> }) | undefined> {
+  const reducer = new ResponseReducer()
+  const unfinished = new Set<string>()
+  let bytes = 0
+  for await (const record of tail) {
+    if (isSliceOver()) await nextSlice()
+    if (!('event' in record)) continue
+    const { event } = record
+    if (!isNeeded(event, grown) || !isStreamEvent(event)) continue
+    bytes += event.type === 'item_delta' ? event.payload.delta_content.length : record.data.length
+    if (bytes > maxBytes) return undefined
+    reducer.apply(event)
+    if (event.type === 'item_start') unfinished.add(event.payload.item_id)
+    else if (event.type === 'item_done') unfinished.delete(event.payload.item_id)
+  }
+  const { output_items: items, history_given: isStart = false } = reducer.response
+  return { items, bytes, isStart, unfinished }
+}
+
+function isNeeded(event: StreamEvent, grown: ReadonlySet<string>): boolean {
+  return event.type !== 'item_delta' || grown.has(event.payload.item_id)
+}
+
+/** The actual or maximum size of a provider's input. */
+export interface InputSize {
+  /** As JSON in UTF-8. */
+  readonly bytes: number
+  /** Estimated from the length of the text. */
+  readonly tokens: number
+}
+
+// Typical vendor charge for an image of about one megapixel. The base64 length does not predict its tokens.
+const TOKENS_PER_ATTACHMENT = 1000
+
+/** Returns the room that the turn's own input leaves for history. INPUT_TOO_LARGE if the input never fits. */
+export function historyRoom(input: readonly OutputItem[], caps: TurnCaps): InputSize {
+  const { maxHistoryBytes, maxHistoryTokens } = caps
+  const bytes = maxHistoryBytes - sizeOf(input)
+  const tokens = maxHistoryTokens - estimateTokens(input)
+  if (bytes < 0) throw tooLarge(maxHistoryBytes - bytes, 'bytes', maxHistoryBytes)
+  if (tokens < 0) throw tooLarge(maxHistoryTokens - tokens, 'tokens', maxHistoryTokens)
+  return { bytes, tokens }
+}
+
+/** Longer texts are not encoded for their size: the characters of some take six in JSON, and a hundred times as long. */
+const LONG_CHARS = 4096
+
+/** About the size as JSON. */
+function sizeOf(input: readonly OutputItem[]): number {
+  let longBytes = 0
+  const json = JSON.stringify(input, (_key, value: unknown) => {
+    if (typeof value !== 'string' || value.length < LONG_CHARS) return value
+    longBytes += Buffer.byteLength(value)
+    return ''
+  })
+  return longBytes + Buffer.byteLength(json)
+}
+
+function tooLarge(size: number, unit: string, max: number): TurnstreamError {
+  return new TurnstreamError('INPUT_TOO_LARGE', `about ${size} ${unit}; the limit is ${max}`)
+}
+
+/** Estimates from the length of the text. */
+export function estimateTokens(items: readonly OutputItem[]): number {
+  let tokens = 0
+  for (const item of items) tokens += tokensOf(item)
+  return tokens
+}
+
+function tokensOf(item: OutputItem): number {
+  switch (item.type) {
+    case 'message':
+      return (
+        estimateTokensOfLength(item.content.length) +
+        (item.attachments?.length ?? 0) * TOKENS_PER_ATTACHMENT
+      )
+    case 'reasoning':
+      return estimateTokensOfLength(item.content.length)
+    case 'function_call':
+      return estimateTokensOfLength(item.name.length + item.arguments.length)
+    case 'function_call_output':
+      return estimateTokensOfLength(item.output.length)
+    case 'approval_request':
+    case 'approval_response':
+    case 'error':
+    case 'cancelled':
+      return 0
+  }
+}

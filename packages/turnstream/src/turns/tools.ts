@@ -1,0 +1,255 @@
+import type { CallSlots } from '@turnstream/core/internal/async/call-slots'
+import type { Clock } from '@turnstream/core/internal/async/clock'
+import { onAbort } from '@turnstream/core/internal/async/on-abort'
+import type {
+  ProviderRequest,
+  ToolDefinition,
+} from '@turnstream/core/internal/formats/provider-request'
+import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import {
+  EXECUTED_BY_PROVIDER,
+  isExecutedByProvider,
+} from '@turnstream/core/internal/protocol/item-marks'
+import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
+import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
+import { argumentsChecker, type CheckOptions } from './arguments-checker.ts'
+import type { FunctionCall, ToolAnswer } from './transcript.ts'
+import type { SubmissionSettings } from './turn-request.ts'
+
+export interface ToolCallContext {
+  readonly turnId: string
+  readonly threadId: string
+  readonly callId: string
+  /** Aborts when the turn is stopped or the tool times out. */
+  readonly signal: AbortSignal
+}
+
+/** A tool that the server runs when a model calls it. */
+export interface Tool extends ToolDefinition {
+  /** Timeout of a call. Default 60 s. */
+  readonly timeoutMs?: number
+  /**
+   * Whether a client must approve a call before it runs. Default false. A function gets the arguments; the call
+   * fails if it throws.
+   */
+  readonly needsApproval?: boolean | ((args: Record<string, unknown>) => boolean)
+  /**
+   * The id of the only provider whose calls run the tool. Its models are not offered the tool: they know it. A client's
+   * tool with the same name takes its place.
+   */
+  readonly onlyFor?: string
+  /**
+   * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the
+   * result, as JSON unless it is a string. A thrown error becomes a failed result.
+   */
+  execute(args: Record<string, unknown>, context: ToolCallContext): unknown
+}
+
+type Metadata = Record<string, unknown>
+
+// Marks what this server ran, as opposed to the vendor. For a vendor these are ordinary calls.
+const RUN_HERE = 'executed_here'
+
+/** Returns the metadata of a call that this server runs, or of its output: no client has to answer it. */
+export function markedAsRunHere(metadata: Metadata | undefined): Metadata {
+  return { ...metadata, executed_by: EXECUTED_BY_PROVIDER, [RUN_HERE]: true }
+}
+
+/** Returns the item as it is sent back to its provider: an ordinary call, or its output. */
+export function withoutMark<Item extends OutputItem>(item: Item): Item {
+  const { provider_metadata: metadata, ...rest } = item
+  if (metadata?.[RUN_HERE] !== true || !isExecutedByProvider(metadata)) return item
+  const { executed_by: _by, [RUN_HERE]: _here, ...vendors } = metadata
+  const kept = Object.keys(vendors).length > 0 ? { provider_metadata: vendors } : {}
+  return { ...rest, ...kept } as Item
+}
+
+/** The tools that this server runs. */
+export class ToolRegistry {
+  readonly names: ReadonlySet<string>
+  readonly #byName: ReadonlyMap<string, Tool>
+  readonly #definitions: readonly ToolDefinition[]
+  readonly #tools: readonly Tool[]
+
+  constructor(tools: readonly Tool[] = []) {
+    this.#byName = new Map(tools.map((tool) => [tool.name, tool]))
+    this.names = new Set(this.#byName.keys())
+    this.#tools = tools
+    if (this.#byName.size < tools.length) {
+      throw new TurnstreamError('OPTION_INVALID', 'two tools have the same name')
+    }
+    const offered = tools.filter(({ onlyFor }) => onlyFor === undefined)
+    this.#definitions = offered.map(({ name, description, parameters }) => ({
+      name,
+      ...(description !== undefined && { description }),
+      parameters,
+    }))
+  }
+
+  /** Returns the tools of a turn: some are only for one provider, unless its client brings its own. */
+  forTurn({ tools = [] }: SubmissionSettings, providerId: string): ToolRegistry {
+    const own = new Set(tools.map(({ name }) => name))
+    const isLeftOut = ({ name, onlyFor }: Tool) =>
+      onlyFor !== undefined && (onlyFor !== providerId || own.has(name))
+    if (!this.#tools.some(isLeftOut)) return this
+    return new ToolRegistry(this.#tools.filter((tool) => !isLeftOut(tool)))
+  }
+
+  get(name: string): Tool | undefined {
+    return this.#byName.get(name)
+  }
+
+  /** Throws REQUEST_INVALID for a client tool with the name of a server tool: a call must have one owner. */
+  check({ tools = [] }: SubmissionSettings): void {
+    const taken = tools.find(({ name }) => this.#byName.has(name))
+    if (taken === undefined) return
+    const detail = `tools: ${taken.name} is a tool of this server`
+    throw new TurnstreamError('REQUEST_INVALID', detail)
+  }
+
+  /**
+   * Returns the settings of a round. A forced tool choice applies to the first round only, or the model would call
+   * tools forever.
+   */
+  settingsOf(
+    settings: SubmissionSettings,
+    round: number,
+  ): Omit<ProviderRequest, 'model' | 'input'> {
+    const { tools = [], toolChoice, ...rest } = settings
+    const all = [...this.#definitions, ...tools]
+    const isForced = toolChoice === 'required' || typeof toolChoice === 'object'
+    const choice = isForced && round > 1 ? 'auto' : toolChoice
+    return {
+      ...rest,
+      ...(all.length > 0 && { tools: all }),
+      ...(choice !== undefined && { toolChoice: choice }),
+    }
+  }
+}
+
+export interface RunToolOptions {
+  readonly turnId: string
+  readonly threadId: string
+  readonly tenant: string
+  readonly clock: Clock
+  /** Limits the calls of a turn that run at a time. */
+  readonly slots: CallSlots
+  /** Aborts when the turn is stopped. */
+  readonly signal: AbortSignal
+  readonly onError: (error: unknown) => void
+}
+
+const TIMEOUT_MS = 60_000
+
+// The same bound as for arguments. Models can read far less.
+const MAX_OUTPUT_CHARS = 1_000_000
+
+/**
+ * Runs a tool. A failure becomes the result and is reported to the operator. Returns undefined when the turn
+ * was stopped first. A tool that ignores the signal is not awaited.
+ */
+export async function runTool(
+  tool: Tool,
+  call: FunctionCall,
+  options: RunToolOptions,
+): Promise<ToolAnswer | undefined> {
+  try {
+    const { slots, signal } = options
+    const result = await slots.run(signal, () => execute(tool, call, options))
+    return { output: outputOf(result), success: true }
+  } catch (cause) {
+    return options.signal.aborted ? undefined : failedAnswer(tool.name, cause, options.onError)
+  }
+}
+
+/** Reports the failure of a tool and returns it as the result of the call. */
+export function failedAnswer(
+  name: string,
+  cause: unknown,
+  onError: (error: unknown) => void,
+): ToolAnswer {
+  const error = toolError(name, cause)
+  onError(error)
+  // The model and all readers of the turn see this.
+  return { output: `${error.code}: ${redactShapes(error.message)}`, success: false }
+}
+
+/**
+ * Returns whether a call must be approved. A call that will fail need not. Throws what the tool's own function
+ * throws. TOOL_TIMEOUT.
+ */
+export async function needsApproval(
+  tool: Tool,
+  call: FunctionCall,
+  options: CheckOptions,
+): Promise<boolean> {
+  const { needsApproval: rule = false } = tool
+  if (rule === false) return false
+  const found = await checkedArguments(tool, call, options)
+  if ('fault' in found) return false
+  const isNeeded: unknown = typeof rule === 'function' ? rule(found.args) : rule
+  if (typeof isNeeded === 'boolean') return isNeeded
+  throw new Error('needsApproval did not return a boolean')
+}
+
+async function checkedArguments(
+  { parameters }: Tool,
+  { arguments: text }: FunctionCall,
+  options: CheckOptions,
+): Promise<{ readonly args: Record<string, unknown> } | { readonly fault: string }> {
+  const args = parseJsonObject(text)
+  if (args === undefined) return { fault: 'the arguments are not a JSON object' }
+  const fault = await argumentsChecker.check(parameters, args, text, options)
+  if (fault === undefined) return { args }
+  return { fault: `the arguments do not match the schema: ${fault}` }
+}
+
+async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions): Promise<unknown> {
+  const found = await checkedArguments(tool, call, options)
+  if ('fault' in found) throw new Error(found.fault)
+  const { args } = found
+  const { name, timeoutMs = TIMEOUT_MS } = tool
+  const { turnId, threadId, clock, signal } = options
+  const limit = new AbortController()
+  // Rejects when the tool times out or the turn is stopped.
+  const passed = new Promise<never>((_resolve, reject) => {
+    onAbort(limit.signal, () => reject(limit.signal.reason as TurnstreamError))
+  })
+  passed.catch(() => {}) // handled where the tool is run
+  const cancelTimer = clock.after(timeoutMs, () => {
+    const detail = `${name} did not answer within ${timeoutMs} ms`
+    limit.abort(new TurnstreamError('TOOL_TIMEOUT', detail))
+  })
+  const forgetTurn = onAbort(signal, () => {
+    limit.abort(new TurnstreamError('ABORTED', 'the turn was stopped'))
+  })
+  try {
+    const context = { turnId, threadId, callId: call.call_id, signal: limit.signal }
+    return await Promise.race([tool.execute(args, context), passed])
+  } finally {
+    cancelTimer()
+    forgetTurn()
+  }
+}
+
+function outputOf(result: unknown): string {
+  const output = typeof result === 'string' ? result : (JSON.stringify(result) ?? '')
+  if (output.length <= MAX_OUTPUT_CHARS) return output
+  const limit = `the limit is ${MAX_OUTPUT_CHARS}`
+  throw new Error(`the output has ${output.length} characters; ${limit}`)
+}
+
+function toolError(name: string, cause: unknown): TurnstreamError {
+  if (hasCode(cause, 'TOOL_TIMEOUT')) return cause
+  return new TurnstreamError('TOOL_FAILED', `${name}: ${reasonOf(cause)}`, { cause })
+}
+
+/** A tool may throw anything, even values that cannot be converted to text, such as `Object.create(null)`. */
+function reasonOf(cause: unknown): string {
+  try {
+    return String(cause instanceof Error ? cause.message : cause)
+  } catch {
+    return 'it threw a value that cannot be converted to text'
+  }
+}

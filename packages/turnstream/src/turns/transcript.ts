@@ -1,0 +1,480 @@
+import { tooLarge } from '@turnstream/core/internal/formats/translation'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { isPlainDelta } from '@turnstream/core/internal/protocol/event-codec'
+import { isExecutedByProvider } from '@turnstream/core/internal/protocol/item-marks'
+import type { ApprovalRequest, OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { StartedItem } from '@turnstream/core/internal/protocol/started-items'
+import type {
+  ErrorObject,
+  ItemType,
+  StreamEventPayload,
+  Usage,
+} from '@turnstream/core/internal/protocol/stream-event'
+import {
+  type LenientOptions,
+  normalizePayload,
+  payloadFault,
+} from '@turnstream/core/internal/protocol/stream-event-guard'
+import type { ApprovalDecision } from './approvals.ts'
+import type { ApprovalRequestItem, ProviderApprovals } from './provider-approvals.ts'
+import { markedAsRunHere } from './tools.ts'
+import { boundEnd, boundError, extraChars } from './turn-ending.ts'
+import { type TurnCaps, type TurnItem, TurnItems } from './turn-items.ts'
+import type { Settlement, UnsettledItems } from './unsettled-items.ts'
+
+/** How a round ended. */
+export type RoundEnd = StreamEventPayload<
+  'response_done' | 'response_error' | 'turn_aborted_by_user'
+>
+
+export interface TranscriptOptions {
+  readonly runId: string
+  /** Names of the tools that this server runs. */
+  readonly registry: ReadonlySet<string>
+  readonly caps: TurnCaps
+  /** Maximum characters of one call's arguments. Most providers enforce it themselves. */
+  readonly maxArgumentChars: number
+  /** Returns the request for approval of a finished call, if it needs one. */
+  readonly requestApproval?: (call: FunctionCall, place: number) => ApprovalRequest | undefined
+  /** Requests approval of calls that the provider runs itself. */
+  readonly providerApprovals?: Pick<ProviderApprovals, 'request' | 'decline'>
+  /** Updated with everything that is written. */
+  readonly unsettled: UnsettledItems
+  /** Called for ignored events, once per item. */
+  readonly onError: (error: unknown) => void
+}
+
+/** The result of a tool call. */
+export interface ToolAnswer {
+  readonly output: string
+  readonly success: boolean
+}
+
+type RarePayload = Exclude<StreamEventPayload, { type: 'item_delta' }>
+
+// Ids come from outside, and a broken provider must not fill the operator's log.
+const MAX_REPORTS = 100
+
+const TRUNCATED: ErrorObject = {
+  code: 'UPSTREAM_TRUNCATED',
+  message: 'The provider stream ended early',
+}
+
+/**
+ * What the log of a turn contains after its opening: the rounds of the provider as one response, with
+ * consecutive item numbers, summed usage and enforced caps. Synchronous.
+ */
+export class Transcript {
+  readonly #runId: string
+  readonly #items: TurnItems
+  readonly #maxArgumentChars: number
+  readonly calls: RoundCalls
+  readonly usage = new TurnUsage()
+  readonly #unsettled: UnsettledItems
+  readonly #requestApproval: TranscriptOptions['requestApproval']
+  readonly #providerApprovals: TranscriptOptions['providerApprovals']
+  /** Items of calls that the provider asked about. */
+  readonly #asked = new Set<string>()
+  readonly #onError: (error: unknown) => void
+  /** Ids of ignored events that were reported. */
+  readonly #ignored = new Set<string>()
+  readonly #lenient: LenientOptions = {
+    started: (providersId) => this.#started(providersId),
+    onUsageDropped: () => this.#reportUsage(),
+  }
+  #isUsageReported = false
+  #end: RoundEnd | undefined
+
+  constructor(options: TranscriptOptions) {
+    const { runId, registry, caps, requestApproval, unsettled, onError } = options
+    this.#runId = runId
+    this.#maxArgumentChars = options.maxArgumentChars
+    this.#requestApproval = requestApproval
+    this.#providerApprovals = options.providerApprovals
+    this.#unsettled = unsettled
+    this.#onError = onError
+    this.#items = new TurnItems(runId, caps)
+    this.calls = new RoundCalls(registry)
+  }
+
+  /** The exceeded cap. What exceeded it is not part of the turn. */
+  get excess(): ErrorObject | undefined {
+    return this.#items.excess
+  }
+
+  /** Counts what the input adds to the log besides the request itself. */
+  countInput(chars: number): void {
+    this.#items.spend(chars)
+  }
+
+  /** How the round ended; undefined while it runs. */
+  get end(): RoundEnd | undefined {
+    return this.#end
+  }
+
+  /** The finished items of this turn, as they are sent back to the provider. */
+  get items(): OutputItem[] {
+    return this.#items.whole
+  }
+
+  beginRound(): void {
+    this.#items.beginRound()
+    this.calls.clear()
+    this.#end = undefined
+  }
+
+  /** Converts a provider payload for the log; undefined when it is not logged. */
+  take(payload: StreamEventPayload): StreamEventPayload | undefined {
+    if (payload.type === 'item_delta' && typeof payload.delta_content === 'string') {
+      return this.#grow(payload)
+    }
+    const normalized = normalizePayload(payload, this.#lenient)
+    const fault = payloadFault(normalized)
+    if (fault === undefined) return this.#takeRare(normalized as RarePayload)
+    this.failRound({ code: 'UPSTREAM_MALFORMED', message: `malformed provider event: ${fault}` })
+    return undefined
+  }
+
+  #takeRare(payload: RarePayload): StreamEventPayload | undefined {
+    switch (payload.type) {
+      case 'item_start':
+        return this.#start(payload)
+      case 'item_done':
+        if (payload.final_item.type === 'approval_response') return undefined
+        if (payload.final_item.type === 'approval_request') return this.#ask(payload.final_item)
+        return this.#finish(payload)
+      case 'item_error':
+      case 'item_cancelled':
+        return this.#giveUp(payload)
+      case 'usage_update':
+        if (payload.usage === undefined) return undefined
+        this.usage.update(payload.usage)
+        return this.#items.spend(JSON.stringify(payload.usage).length)
+          ? this.usageNews()
+          : undefined
+      case 'response_done':
+      case 'response_error':
+      case 'turn_aborted_by_user':
+        this.#endWith(payload)
+        return undefined
+      case 'response_start':
+      case 'heartbeat':
+        return undefined
+      default:
+        return passOver(payload)
+    }
+  }
+
+  #started(providersId: string): StartedItem | undefined {
+    const item = this.#items.known(providersId)
+    if (item?.type === undefined) return undefined
+    return this.#unsettled.started(item.id) ?? { type: item.type }
+  }
+
+  #reportUsage(): void {
+    if (this.#isUsageReported) return
+    this.#isUsageReported = true
+    this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', 'malformed usage was dropped'))
+  }
+
+  #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
+    const item = this.#items.known(payload.item_id)
+    if (item === undefined || !item.isOpen) return this.#ignore(payload.item_id)
+    const { length } = payload.delta_content
+    // Nothing to emit, and a provider could send these forever.
+    if (length === 0) return undefined
+    if (this.#isTooLarge(item.type, item.chars + length)) return this.#failCall(item)
+    if (!this.#items.grow(item, length)) return undefined
+    if (!isPlainDelta(payload) && !this.#items.spend(extraChars(payload))) return undefined
+    return { ...payload, item_id: item.id }
+  }
+
+  /** The item was never started or has ended. */
+  #ignore(providersId: string): undefined {
+    if (this.#ignored.has(providersId) || this.#ignored.size >= MAX_REPORTS) return
+    this.#ignored.add(providersId)
+    this.#onError(new TurnstreamError('ITEM_UNKNOWN', `${providersId.slice(0, 200)} is not open`))
+  }
+
+  #start(payload: StreamEventPayload<'item_start'>): StreamEventPayload | undefined {
+    const item = this.#items.start(payload.item_id, payload.item_type)
+    const text = payload.initial_content ?? payload.arguments ?? ''
+    if (item === undefined) return undefined
+    if (this.#isTooLarge(item.type, text.length)) return this.#failCall(item, payload.name)
+    if (!this.#items.spend(extraChars(payload)) || !this.#items.grow(item, text.length)) {
+      this.#items.end(item)
+      return undefined
+    }
+    const { item_type, name, provider_metadata: metadata } = payload
+    const started = { ...payload, item_id: item.id }
+    return item_type === 'function_call' && this.calls.isRunHere(name, metadata)
+      ? { ...started, provider_metadata: markedAsRunHere(metadata) }
+      : started
+  }
+
+  #finish(payload: StreamEventPayload<'item_done'>): StreamEventPayload | undefined {
+    const item = this.#items.named(payload.item_id)
+    if (item === undefined) return undefined
+    if (item.isOver) return this.#ignore(payload.item_id)
+    const { final_item: said } = payload
+    if (said.type === 'function_call' && this.#isTooLarge(said.type, said.arguments.length)) {
+      return this.#failCall(item, said.name)
+    }
+    const final = withoutApproval({ ...payload.final_item, id: item.id })
+    const asked = this.#isRunHere(final) ? this.#withApproval(final, item.place + 1) : final
+    if (!this.#items.spend(extraChars({ ...payload, final_item: asked }))) return undefined
+    if (!this.#items.finish(item, final)) return undefined
+    this.calls.note(item, final)
+    const final_item = this.#isRunHere(final)
+      ? { ...asked, provider_metadata: markedAsRunHere(final.provider_metadata) }
+      : final
+    return { ...payload, item_id: item.id, final_item }
+  }
+
+  #isTooLarge(type: ItemType | undefined, chars: number): boolean {
+    return type === 'function_call' && chars > this.#maxArgumentChars
+  }
+
+  /** Ends a call whose arguments are too large, before they are stored. */
+  #failCall(item: TurnItem, name = this.#nameOf(item)): StreamEventPayload {
+    this.#items.end(item)
+    const error = boundError(tooLarge(name || item.id, this.#maxArgumentChars))
+    return { type: 'item_error', item_id: item.id, error }
+  }
+
+  #nameOf({ id }: TurnItem): string {
+    const started = this.#unsettled.started(id)
+    return started?.type === 'function_call' ? (started.name ?? '') : ''
+  }
+
+  #isRunHere(item: OutputItem): item is FunctionCall {
+    return item.type === 'function_call' && this.calls.isRunHere(item.name, item.provider_metadata)
+  }
+
+  #withApproval(call: FunctionCall, place: number): FunctionCall {
+    const approval = this.#requestApproval?.(call, place)
+    return approval === undefined ? call : { ...call, approval }
+  }
+
+  /** Requests approval once per call that the provider runs. Undefined if none is requested. */
+  #ask(said: ApprovalRequestItem): StreamEventPayload | undefined {
+    const { type, call_id } = said
+    const call = this.#unsettled.runningCall(call_id)
+    const item = call === undefined || this.#asked.has(call) ? undefined : this.#items.add()
+    const request = item && this.#providerApprovals?.request(said, item.place + 1)
+    if (call === undefined || item === undefined || request === undefined) {
+      this.#providerApprovals?.decline(said.approval_id)
+      return undefined
+    }
+    this.#asked.add(call)
+    const final_item: OutputItem = { type, id: item.id, approval_id: request.id, call_id }
+    if (!this.#items.spend(JSON.stringify(final_item).length)) return undefined
+    this.#items.end(item)
+    return { type: 'item_done', item_id: item.id, final_item }
+  }
+
+  #giveUp(
+    payload: StreamEventPayload<'item_error' | 'item_cancelled'>,
+  ): StreamEventPayload | undefined {
+    const item = this.#items.named(payload.item_id)
+    if (item === undefined) return undefined
+    // A finished call may still fail to run.
+    if (item.isOver && !this.#unsettled.has(item.id)) return this.#ignore(payload.item_id)
+    if (!this.#items.spend(extraChars(payload))) return undefined
+    this.#items.end(item)
+    this.calls.drop(item)
+    return { ...payload, item_id: item.id }
+  }
+
+  /** The provider failed. The first end of a round wins. */
+  failRound(error: ErrorObject): void {
+    this.#end ??= { type: 'response_error', response_id: this.#runId, error: boundError(error) }
+  }
+
+  #endWith(payload: RoundEnd): void {
+    const { end, isCut } = boundEnd(payload)
+    this.#end = end
+    if (!isCut) return
+    this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', `${payload.type} was too large`))
+  }
+
+  /** Ends a round, even if the provider sent no terminal event. */
+  *endRound(): Generator<StreamEventPayload> {
+    this.failRound(TRUNCATED)
+    const end = this.#end
+    yield* this.#unsettled.settleOpen(settlementOf(end))
+    if (end?.type === 'response_done' && end.usage !== undefined) this.usage.update(end.usage)
+    const news = this.usageNews()
+    this.usage.endRound()
+    if (news !== undefined) yield news
+  }
+
+  /** Yields the result of a call as an item, unless it exceeds a cap. */
+  *answer(call: FunctionCall, { output, success }: ToolAnswer): Generator<StreamEventPayload> {
+    const item = this.#items.add()
+    if (item === undefined) return
+    const { call_id } = call
+    const type = 'function_call_output'
+    const final: OutputItem = { type, id: item.id, call_id, output, success }
+    if (!this.#items.finish(item, final)) return
+    this.calls.answered(call)
+    const provider_metadata = markedAsRunHere(undefined)
+    yield { type: 'item_start', item_id: item.id, item_type: type, call_id, provider_metadata }
+    yield { type: 'item_done', item_id: item.id, final_item: { ...final, provider_metadata } }
+  }
+
+  /** Yields the answer to an approval as an item, unless it exceeds a cap. Providers are not sent it. */
+  *answerApproval(
+    call_id: string,
+    approval_id: string,
+    { approved, reason, by, at }: ApprovalDecision,
+  ): Generator<StreamEventPayload> {
+    const item = this.#items.add()
+    if (item === undefined) return
+    const final_item: OutputItem = {
+      type: 'approval_response',
+      id: item.id,
+      approval_id,
+      call_id,
+      approved,
+      ...(reason !== undefined && { reason }),
+      ...(by !== undefined && { answered_by: by }),
+      answered_at: at,
+    }
+    if (!this.#items.spend(JSON.stringify(final_item).length)) return
+    this.#items.end(item)
+    yield { type: 'item_done', item_id: item.id, final_item }
+  }
+
+  /** The usage so far, if it is not in the log yet. */
+  usageNews(): StreamEventPayload | undefined {
+    const usage = this.usage.takeNews()
+    return usage && { type: 'usage_update', response_id: this.#runId, usage }
+  }
+}
+
+/** Only this server requests approval. */
+function withoutApproval(item: OutputItem): OutputItem {
+  if (item.type !== 'function_call' || item.approval === undefined) return item
+  const { approval: _, ...call } = item
+  return call
+}
+
+/** Returns how to settle the open items when a round has ended. */
+export function settlementOf(end: RoundEnd | undefined): Settlement {
+  switch (end?.type) {
+    case 'turn_aborted_by_user':
+      return { kind: 'cancelled', reason: end.reason ?? '' }
+    case 'response_error':
+      return { kind: 'failed', error: end.error }
+    default:
+      return { kind: 'done', finishReason: end?.finish_reason ?? null }
+  }
+}
+
+/** Does not compile when one of our types is missing; types of later versions are ignored. */
+function passOver(_payload: never): undefined {
+  return undefined
+}
+
+export type FunctionCall = Extract<OutputItem, { type: 'function_call' }>
+
+/** The calls of a round that the provider does not run itself. */
+export class RoundCalls {
+  readonly #registry: ReadonlySet<string>
+  readonly #unanswered = new Map<TurnItem, FunctionCall>()
+
+  constructor(registry: ReadonlySet<string>) {
+    this.#registry = registry
+  }
+
+  /** Returns whether this server runs calls of this name. */
+  isRunHere(name: string | undefined, metadata: Record<string, unknown> | undefined): boolean {
+    return name !== undefined && this.#registry.has(name) && !isExecutedByProvider(metadata)
+  }
+
+  clear(): void {
+    this.#unanswered.clear()
+  }
+
+  /** Records a finished item: a call starts to wait, an output answers one. */
+  note(item: TurnItem, final: OutputItem): void {
+    if (final.type === 'function_call' && !isExecutedByProvider(final.provider_metadata)) {
+      this.#unanswered.set(item, final)
+    } else if (final.type === 'function_call_output') this.#answer(final.call_id)
+  }
+
+  drop(item: TurnItem): void {
+    this.#unanswered.delete(item)
+  }
+
+  answered(call: FunctionCall): void {
+    for (const [item, other] of this.#unanswered) if (other === call) this.#unanswered.delete(item)
+  }
+
+  /** Calls for this server's tools. */
+  get forServer(): FunctionCall[] {
+    return [...this.#unanswered.values()].filter(({ name }) => this.#registry.has(name))
+  }
+
+  /** Whether the client has to answer calls. */
+  get hasForClient(): boolean {
+    return [...this.#unanswered.values()].some(({ name }) => !this.#registry.has(name))
+  }
+
+  /** Takes the oldest call with this id: some vendors reuse ids. */
+  #answer(callId: string): void {
+    for (const [item, { call_id }] of this.#unanswered) {
+      if (call_id !== callId) continue
+      this.#unanswered.delete(item)
+      return
+    }
+  }
+}
+
+const OPTIONAL_COUNTS = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const
+
+/** Token usage of a turn. Within a round the newest figures count; rounds are added up. */
+export class TurnUsage {
+  #before: Usage | undefined
+  #round: Usage | undefined
+  #told: string | undefined
+
+  /** Sets the figures of the current round so far. */
+  update(usage: Usage): void {
+    this.#round = usage
+  }
+
+  endRound(): void {
+    this.#before = this.sum
+    this.#round = undefined
+  }
+
+  /** Undefined when no provider reported usage. */
+  get sum(): Usage | undefined {
+    if (this.#before === undefined || this.#round === undefined) return this.#round ?? this.#before
+    return addUsage(this.#before, this.#round)
+  }
+
+  /** Returns the sum if it is known and has changed since the last call. */
+  takeNews(): Usage | undefined {
+    const { sum } = this
+    const text = JSON.stringify(sum)
+    if (sum === undefined || text === this.#told) return undefined
+    this.#told = text
+    return sum
+  }
+}
+
+function addUsage(one: Usage, other: Usage): Usage {
+  const sum: Usage = {
+    prompt_tokens: one.prompt_tokens + other.prompt_tokens,
+    completion_tokens: one.completion_tokens + other.completion_tokens,
+    total_tokens: one.total_tokens + other.total_tokens,
+  }
+  for (const name of OPTIONAL_COUNTS) {
+    if (name in one || name in other) sum[name] = (one[name] ?? 0) + (other[name] ?? 0)
+  }
+  if (one.estimated === true || other.estimated === true) sum.estimated = true
+  return sum
+}

@@ -1,0 +1,234 @@
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  hasCode,
+  TurnstreamError,
+} from '@turnstream/core/internal/protocol/errors'
+import type {
+  ErrorObject,
+  StreamEventPayload,
+} from '@turnstream/core/internal/protocol/stream-event'
+import { type Usage, usageSchema } from '@turnstream/core/internal/protocol/stream-event'
+import { isTurnGone } from '../log/rules.ts'
+import type { RoundEnd } from './transcript.ts'
+import type { EndReason } from './turn-control.ts'
+import type { TurnOutcome } from './turn-observer.ts'
+
+interface TurnIds {
+  readonly turnId: string
+  readonly runId: string
+}
+
+export type Terminal = RoundEnd
+
+/** After these, a call may be incomplete or unintended. */
+const UNRELIABLE: ReadonlySet<unknown> = new Set(['length', 'content_filter', 'refusal'])
+
+/** Reported by providers even when they made calls. */
+const VAGUE: ReadonlySet<unknown> = new Set([undefined, null, 'stop', 'other'])
+
+/** Returns whether the calls of a round may be run. */
+export function isReliable(end: RoundEnd): boolean {
+  if (end.type !== 'response_done' || end.status !== 'complete') return false
+  return !UNRELIABLE.has(end.finish_reason)
+}
+
+/** Returns the end of a turn from its last round. With calls left to the client, `stop` becomes `tool_calls`. */
+export function naturalEnd(
+  end: RoundEnd,
+  { turnId, runId }: TurnIds,
+  usage: Usage | undefined,
+  hasForClient: boolean,
+): Terminal {
+  switch (end.type) {
+    case 'response_error':
+      return { ...end, response_id: runId, ...(usage && { usage }) }
+    case 'turn_aborted_by_user':
+      return { ...end, turn_id: turnId, ...(usage && { usage }) }
+    case 'response_done': {
+      const { finish_reason: reason, ...rest } = end
+      const finish_reason = hasForClient && VAGUE.has(reason) ? 'tool_calls' : (reason ?? null)
+      return { ...rest, response_id: runId, finish_reason, ...(usage && { usage }) }
+    }
+  }
+}
+
+/** Returns the end of a stopped turn, with the usage so far. */
+export function stoppedEnd(
+  reason: EndReason,
+  { turnId, runId }: TurnIds,
+  usage: Usage | undefined,
+): Terminal {
+  const spent = usage && { usage }
+  return reason.kind === 'cancelled'
+    ? { type: 'turn_aborted_by_user', turn_id: turnId, reason: reason.reason, ...spent }
+    : { type: 'response_error', response_id: runId, error: reason.error, ...spent }
+}
+
+/**
+ * Returns what readers see of an error. Errors from outside may contain anything and are only reported to the
+ * operator.
+ */
+export function errorObject(error: unknown): ErrorObject {
+  if (error instanceof TurnstreamError) return { code: error.code, message: error.message }
+  const code: ErrorCode = 'INTERNAL_ERROR'
+  return { code, message: ERROR_CODES[code].summary }
+}
+
+export function failed(code: ErrorCode, detail: string): EndReason {
+  return { kind: 'failed', error: errorObject(new TurnstreamError(code, detail)) }
+}
+
+interface TurnTimes {
+  readonly now: number
+  /** When the turn was submitted. */
+  readonly since: number
+  /** When it was cancelled, if it was. */
+  readonly cancelledAt: number | undefined
+}
+
+/** Returns the outcome for metrics. A turn without an end was lost or deleted. */
+export function outcomeOf(
+  end: Terminal | undefined,
+  times: TurnTimes,
+  isDeleted = false,
+): TurnOutcome {
+  const { now, since, cancelledAt } = times
+  const durationMs = now - since
+  if (end === undefined) return { status: isDeleted ? 'deleted' : 'lost', durationMs }
+  const known = { durationMs, ...(end.usage && { usage: end.usage }) }
+  switch (end.type) {
+    case 'response_error':
+      return { ...known, status: 'failed', code: end.error.code }
+    case 'turn_aborted_by_user':
+      return {
+        ...known,
+        status: 'aborted',
+        ...(cancelledAt !== undefined && { cancelMs: now - cancelledAt }),
+      }
+    case 'response_done':
+      return { ...known, status: 'completed' }
+  }
+}
+
+/**
+ * Returns what readers see when a provider throws, although it should not. Our own messages are safe to show;
+ * others may contain anything and are only reported to the operator.
+ */
+export function providerFault(error: unknown): ErrorObject {
+  const inner = hasCode(error, 'STREAM_ERROR') ? error.cause : error
+  if (hasCode(inner, 'TIMEOUT')) return { code: 'UPSTREAM_TIMEOUT', message: inner.message }
+  if (inner instanceof TurnstreamError) return { code: inner.code, message: inner.message }
+  return { code: 'STREAM_ERROR', message: 'The provider stream failed' }
+}
+
+/** Returns what the caller of a submit gets when the input was not stored. The caller has no notion of leases. */
+export function submitError(turnId: string, cause: unknown): unknown {
+  if (!hasCode(cause, 'LEASE_LOST')) return cause
+  if (isTurnGone(cause)) return new TurnstreamError('TURN_DELETED', turnId, { cause })
+  const detail = `turn ${turnId} was created, but its input could not be stored`
+  return new TurnstreamError('STORE_UNAVAILABLE', detail, { cause })
+}
+
+/** A terminal event must fit into an append, whatever the provider sent. */
+const MAX_END_CHARS = 65_536
+/** Every open item of a turn may repeat the error of the turn. */
+const MAX_MESSAGE_CHARS = 4000
+const MAX_WORD_CHARS = 200
+
+/** Fields that are ours or counted as text, by payload type. */
+const COUNTED_ELSEWHERE = {
+  item_start: ['type', 'item_id', 'item_type', 'origin', 'initial_content', 'arguments'],
+  item_delta: ['type', 'item_id', 'delta_content'],
+  item_done: ['type', 'item_id', 'final_item'],
+  item_error: ['type', 'item_id'],
+  item_cancelled: ['type', 'item_id'],
+} as const
+const ITEM_FIELDS = ['type', 'id', 'origin', 'success', 'content', 'arguments', 'output']
+
+/**
+ * Returns how much an event adds to the log besides its text and our own fields: names, call ids, metadata,
+ * errors and unknown fields, as JSON. Throws for what JSON cannot represent.
+ */
+export function extraChars(payload: StreamEventPayload<keyof typeof COUNTED_ELSEWHERE>): number {
+  const chars = jsonChars(payload, COUNTED_ELSEWHERE[payload.type])
+  if (payload.type !== 'item_done') return chars
+  return chars + jsonChars(payload.final_item, ITEM_FIELDS)
+}
+
+/** Without the braces, so that an event without other fields costs nothing. */
+function jsonChars(fields: object, except: readonly string[]): number {
+  const counted = Object.entries(fields).filter(([name]) => !except.includes(name))
+  return JSON.stringify(Object.fromEntries(counted)).length - 2
+}
+
+/** Returns the storable part of a round's end; `isCut` when something was dropped. */
+export function boundEnd(end: RoundEnd): { readonly end: RoundEnd; readonly isCut: boolean } {
+  const error = end.type === 'response_error' ? boundError(end.error) : undefined
+  const isLongError = error !== undefined && error !== (end as { error?: unknown }).error
+  if (!isLongError && charsOf(end) <= MAX_END_CHARS) return { end, isCut: false }
+  return { end: knownFields(end), isCut: true }
+}
+
+function knownFields(end: RoundEnd): RoundEnd {
+  const usage = end.usage && { usage: knownCounts(end.usage) }
+  switch (end.type) {
+    case 'response_done': {
+      const { type, response_id, status, finish_reason, provider_finish_reason: word } = end
+      return {
+        type,
+        response_id: clip(response_id, MAX_WORD_CHARS),
+        status,
+        finish_reason: finish_reason == null ? null : clip(finish_reason, MAX_WORD_CHARS),
+        ...(word != null && { provider_finish_reason: clip(word, MAX_WORD_CHARS) }),
+        ...usage,
+      }
+    }
+    case 'response_error': {
+      const { type, response_id, error } = end
+      const response = clip(response_id, MAX_WORD_CHARS)
+      return { type, response_id: response, error: boundError(error), ...usage }
+    }
+    case 'turn_aborted_by_user': {
+      const { type, turn_id, reason } = end
+      const cut = reason === undefined ? {} : { reason: clip(reason, MAX_MESSAGE_CHARS) }
+      return { type, turn_id: clip(turn_id, MAX_WORD_CHARS), ...cut, ...usage }
+    }
+  }
+}
+
+/** Returns the error itself when it is short. */
+export function boundError(error: ErrorObject): ErrorObject {
+  const { code, message } = error
+  if (charsOf(error) <= MAX_MESSAGE_CHARS) return error
+  return { code: clip(code, MAX_WORD_CHARS), message: clip(message, MAX_MESSAGE_CHARS) }
+}
+
+/** The error or reason that stops a turn is repeated in the end of each of its items. */
+function boundReason(reason: string): string {
+  return clip(reason, MAX_MESSAGE_CHARS)
+}
+
+function knownCounts(usage: Usage): Usage {
+  const names = Object.keys(usageSchema.shape)
+  return Object.fromEntries(Object.entries(usage).filter(([name]) => names.includes(name))) as Usage
+}
+
+function clip(text: string, chars: number): string {
+  return text.length <= chars ? text : `${text.slice(0, chars)}…`
+}
+
+function charsOf(value: object): number {
+  try {
+    return JSON.stringify(value).length
+  } catch {
+    return Infinity // JSON cannot represent it, so it cannot be stored
+  }
+}
+
+/** This is stored with every item of the turn, so it must be short. */
+export function boundEndReason(reason: EndReason): EndReason {
+  return reason.kind === 'cancelled'
+    ? { kind: 'cancelled', reason: boundReason(reason.reason) }
+    : { kind: 'failed', error: boundError(reason.error) }
+}

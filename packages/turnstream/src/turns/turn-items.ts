@@ -1,0 +1,182 @@
+import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { ErrorObject, ItemType } from '@turnstream/core/internal/protocol/stream-event'
+
+/** An item of the turn. Its id is ours; the provider uses another. */
+export interface TurnItem {
+  readonly id: string
+  /** Position among the items of the turn. */
+  readonly place: number
+  /** The type from `item_start`. */
+  type?: ItemType
+  /** Length of the text streamed so far. */
+  chars: number
+  /** Started and not ended. */
+  isOpen: boolean
+  /** Ended. */
+  isOver: boolean
+}
+
+// A log record holds 64 million characters, and JSON may need six per character.
+const MAX_ITEM_CHARS = 10_000_000
+
+/** The items of a turn, numbered across rounds and limited by the caps. */
+export class TurnItems {
+  /** The exceeded cap, if any. */
+  excess: ErrorObject | undefined
+  readonly #runId: string
+  readonly #caps: TurnCaps
+  readonly #whole: (OutputItem | undefined)[] = []
+  /** Items of the current round by provider id. Providers may reuse ids in the next round. */
+  #known = new Map<string, TurnItem>()
+  #chars = 0
+
+  constructor(runId: string, caps: TurnCaps) {
+    this.#runId = runId
+    this.#caps = caps
+  }
+
+  /** Finished items in the order in which they started. */
+  get whole(): OutputItem[] {
+    return this.#whole.filter((item) => item !== undefined)
+  }
+
+  beginRound(): void {
+    this.#known = new Map()
+  }
+
+  /** Returns the item with a provider id, if it has started. */
+  known(providersId: string): TurnItem | undefined {
+    return this.#known.get(providersId)
+  }
+
+  /** Returns the item with a provider id, or a new one; undefined when there are too many. */
+  named(providersId: string): TurnItem | undefined {
+    return this.#known.get(providersId) ?? this.#begin(providersId)
+  }
+
+  /** Opens an item. An earlier item with the same provider id loses it. */
+  start(providersId: string, type: ItemType): TurnItem | undefined {
+    const item = this.#begin(providersId)
+    if (item === undefined) return undefined
+    item.isOpen = true
+    item.type = type
+    return item
+  }
+
+  /** Adds an item without a provider id. */
+  add(): TurnItem | undefined {
+    const { maxTurnItems } = this.#caps
+    if (this.#whole.length >= maxTurnItems) {
+      this.#exceed('TURN_ITEM_LIMIT', `the limit is ${maxTurnItems} items`)
+      return undefined
+    }
+    const place = this.#whole.push(undefined) - 1
+    return { id: `${this.#runId}:${place + 1}`, place, chars: 0, isOpen: false, isOver: false }
+  }
+
+  #begin(providersId: string): TurnItem | undefined {
+    const item = this.add()
+    if (item !== undefined) this.#known.set(providersId, item)
+    return item
+  }
+
+  /** Returns false when this exceeds the text cap. */
+  grow(item: TurnItem, chars: number): boolean {
+    item.chars += chars
+    if (item.chars > MAX_ITEM_CHARS) {
+      this.#exceed('TURN_TEXT_LIMIT', `the limit is ${MAX_ITEM_CHARS} characters per item`)
+      return false
+    }
+    return this.spend(chars)
+  }
+
+  /** Counts what is stored besides text. Returns false when it exceeds the cap. */
+  spend(chars: number): boolean {
+    this.#chars += chars
+    const { maxTurnChars } = this.#caps
+    if (this.#chars <= maxTurnChars) return true
+    this.#exceed('TURN_TEXT_LIMIT', `the limit is ${maxTurnChars} characters`)
+    return false
+  }
+
+  /** Returns false when the text that was not streamed exceeds the cap. */
+  finish(item: TurnItem, final: OutputItem): boolean {
+    const unstreamed = textOf(final).length - item.chars
+    if (unstreamed > 0 && !this.grow(item, unstreamed)) return false
+    this.#whole[item.place] = final
+    this.end(item)
+    return true
+  }
+
+  /** Ends the item. */
+  end(item: TurnItem): void {
+    item.isOpen = false
+    item.isOver = true
+  }
+
+  #exceed(code: ErrorCode, detail: string): void {
+    this.excess ??= { code, message: new TurnstreamError(code, detail).message }
+  }
+}
+
+function textOf(item: OutputItem): string {
+  switch (item.type) {
+    case 'message':
+    case 'reasoning':
+      return item.content
+    case 'function_call':
+      return item.arguments
+    case 'function_call_output':
+      return item.output
+    case 'approval_request':
+    case 'approval_response':
+    case 'error':
+    case 'cancelled':
+      return ''
+  }
+}
+
+/** Limits of a turn. */
+export interface TurnCaps {
+  /** Default 10 million. */
+  readonly maxTurnChars: number
+  /** Default 2,000. */
+  readonly maxTurnItems: number
+  /** Default 30 minutes. */
+  readonly maxTurnTimeMs: number
+  /** Maximum rounds of calls to server tools. Default 32. */
+  readonly maxTurnRounds: number
+  /** Maximum server tools that run at a time. Default 8. */
+  readonly maxParallelTools: number
+  /** How long a call waits for approval. Default 10 minutes. */
+  readonly maxApprovalTimeMs: number
+  /** Maximum bytes of thread and input that a provider is sent, as JSON. Default 32 MiB. */
+  readonly maxHistoryBytes: number
+  /** The same in estimated tokens. Default 2 million. */
+  readonly maxHistoryTokens: number
+}
+
+const DEFAULT_CAPS = {
+  maxTurnChars: 10_000_000,
+  maxTurnItems: 2000,
+  maxTurnTimeMs: 30 * 60 * 1000,
+  maxTurnRounds: 32,
+  maxParallelTools: 8,
+  maxApprovalTimeMs: 10 * 60 * 1000,
+  maxHistoryBytes: 32 * 1024 * 1024,
+  maxHistoryTokens: 2_000_000,
+} satisfies TurnCaps
+
+/** Applies the defaults. OPTION_INVALID for a cap under which no turn could run. Other fields are ignored. */
+export function resolveCaps(given: Partial<TurnCaps> = {}): TurnCaps {
+  const caps = { ...DEFAULT_CAPS }
+  for (const name of Object.keys(caps) as (keyof TurnCaps)[]) {
+    const value = given[name] ?? DEFAULT_CAPS[name]
+    if (!(value >= 1)) {
+      throw new TurnstreamError('OPTION_INVALID', `${name} must be at least 1, not ${value}`)
+    }
+    caps[name] = value
+  }
+  return caps
+}

@@ -1,0 +1,47 @@
+import type { Clock } from '@turnstream/core/internal/async/clock'
+import type { Lease, NewTurn, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { hasCode, isTurnMissing } from '@turnstream/core/internal/protocol/errors'
+import { START } from '../log/offsets.ts'
+
+/** Between the ends of a turn's two logs lies one store commit. This is enough for many. */
+const ENDING_MS = 2000
+
+/**
+ * Creates a turn. A client may submit as soon as it has read the end of the raw events, but the thread stays
+ * busy until the snapshots have their end too; this waits for it. THREAD_BUSY while the previous turn still
+ * runs.
+ */
+export async function createTurnRecord(
+  log: TurnLog,
+  turn: NewTurn,
+  leaseMs: number,
+  clock: Clock,
+): Promise<Lease> {
+  try {
+    return await log.create(turn, leaseMs)
+  } catch (error) {
+    if (!hasCode(error, 'THREAD_BUSY') || !(await hasEnded(log, turn.threadId, clock))) throw error
+  }
+  return log.create(turn, leaseMs)
+}
+
+/** Returns whether the last turn of a thread has ended, waiting briefly. */
+async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<boolean> {
+  const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
+  const [last] = items
+  if (last === undefined || last.sealed) return true
+  if (last.status === 'in_progress') return false
+  const waiting = new AbortController()
+  const stopTimer = clock.after(ENDING_MS, () => waiting.abort())
+  try {
+    // Only the end of the iteration matters.
+    for await (const _ of log.tail(last.turnId, 'processed', START, waiting.signal)) continue
+    return !waiting.signal.aborted
+  } catch (error) {
+    // A deleted turn does not block the thread.
+    if (!isTurnMissing(error)) throw error
+    return true
+  } finally {
+    stopTimer()
+  }
+}

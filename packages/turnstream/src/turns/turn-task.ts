@@ -1,0 +1,44 @@
+import type { Clock } from '@turnstream/core/internal/async/clock'
+import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { TraceContext } from '@turnstream/core/internal/protocol/stream-event'
+import type { ResolvedProcessor } from './processor-settings.ts'
+import type { ChosenModel } from './providers.ts'
+import type { InputSize } from './thread-history.ts'
+import type { AnswerKey } from './thread-index.ts'
+import type { ToolRegistry } from './tools.ts'
+import type { TurnCaps } from './turn-items.ts'
+import type { TurnObserver } from './turn-observer.ts'
+import type { AnsweredCalls, SubmissionSettings, TurnDetails } from './turn-request.ts'
+
+/** What all turns of a process share. */
+export interface TurnServices {
+  readonly log: TurnLog
+  readonly tools: ToolRegistry
+  readonly caps: TurnCaps
+  readonly processor: ResolvedProcessor
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly observer: TurnObserver
+  readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
+}
+
+/** The request to a model, and its turn. */
+export interface TurnTask extends ChosenModel, TurnDetails {
+  readonly tenant: string
+  readonly threadId: string
+  readonly settings: SubmissionSettings
+  readonly traceContext: TraceContext
+  readonly lease: Lease
+  /** When the lease was requested, in monotonic time. */
+  readonly since: number
+  /** The input as items of the turn. */
+  readonly input: readonly OutputItem[]
+  /** The calls of earlier turns that it answers. */
+  readonly answers: AnsweredCalls
+  /** Room left for the history of the thread. */
+  readonly historyRoom: InputSize
+  /** The input contains the history: the stored thread is not read. */
+  readonly isHistoryGiven: boolean
+  readonly answerKey?: AnswerKey
+}

@@ -1,0 +1,192 @@
+import type { ServerResponse } from 'node:http'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { EventFeed, type EventFeedOptions } from '../../../src/cli/gateway-client.ts'
+import { type Answer, serverWith, sse } from '../sse-server.ts'
+import { freePort } from '../support.ts'
+
+beforeEach(() => {
+  vi.spyOn(Math, 'random').mockReturnValue(1)
+})
+
+/** A feed whose waits are over as soon as they have begun. */
+function feedOf(url: string, more: Partial<EventFeedOptions> = {}) {
+  const clock = fakeClock()
+  const breaks: number[] = []
+  const feed = new EventFeed({
+    url,
+    clock,
+    onBreak: (ms) => {
+      breaks.push(ms)
+      setImmediate(() => void clock.advance(ms))
+    },
+    ...more,
+  })
+  return { feed, clock, breaks }
+}
+
+async function read(feed: EventFeed, count = Infinity): Promise<string[]> {
+  const seen: string[] = []
+  for await (const { data, id } of feed) {
+    seen.push(`${id} ${data}`)
+    if (seen.length === count) break
+  }
+  return seen
+}
+
+describe('a broken stream', () => {
+  test('resumes after the last frame without duplicates', async () => {
+    const { url, cursors } = await serverWith(
+      (response) => sse(response).end('retry: 1000\n\nid: 0-0\n\nid: 1-1\ndata: a\n\nid: 1-2\nda'),
+      (response) => sse(response).end('id: 1-1\n\nid: 1-2\ndata: b\n\n'),
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed, breaks } = feedOf(url)
+    expect(await read(feed)).toEqual(['1-1 a', '1-2 b'])
+    expect(cursors).toEqual([undefined, '1-1', '1-2'])
+    expect(breaks).toEqual([500, 500])
+  })
+
+  test('resumes from the initial cursor when it breaks before the first frame', async () => {
+    const { url, cursors } = await serverWith(
+      (response) => sse(response).end('id: 1-7\n\n'),
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed } = feedOf(url, { from: '1-7' })
+    await read(feed)
+    expect(cursors).toEqual(['1-7', '1-7'])
+  })
+
+  test('resumes before a block when it breaks inside it', async () => {
+    const { url, cursors } = await serverWith(
+      (response) => sse(response).end('id: 0-0\n\ndata: a\n\ndata: b\n\n'),
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed } = feedOf(url)
+    expect(await read(feed)).toEqual(['0-0 a', '0-0 b'])
+    expect(cursors).toEqual([undefined, '0-0'])
+  })
+
+  test.each([408, 429, 500, 502, 503, 504])('retries after status %i', async (status) => {
+    const { url } = await serverWith(
+      (response) => response.writeHead(status).end(),
+      (response) => sse(response).end('id: 1-1\ndata: a\n\n'),
+    )
+    const { feed } = feedOf(url)
+    expect(await read(feed, 1)).toEqual(['1-1 a'])
+  })
+
+  test('is abandoned after repeated failures with growing delays', async () => {
+    const { url, cursors } = await serverWith((response) => response.destroy())
+    const { feed, breaks } = feedOf(url)
+    await expect(read(feed)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+    expect(cursors).toHaveLength(10)
+    expect(breaks).toEqual([500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000])
+  })
+
+  test('resets the attempts when a frame arrives', async () => {
+    const answers: Answer[] = Array.from({ length: 15 }, (_, at) => (response) => {
+      sse(response).end(`id: 1-${at + 1}\ndata: ${at + 1}\n\n`)
+    })
+    const { url } = await serverWith(...answers)
+    const { feed } = feedOf(url)
+    expect(await read(feed, 15)).toHaveLength(15)
+  })
+
+  test('reconnects with jitter', async () => {
+    const { url } = await serverWith(
+      (response) => response.destroy(),
+      (response) => response.writeHead(204).end(),
+    )
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    const { feed, breaks } = feedOf(url)
+    await read(feed)
+    expect(breaks).toEqual([250])
+  })
+})
+
+describe('a silent stream', () => {
+  test('is abandoned after three heartbeats; comments count as activity', async () => {
+    let stream: ServerResponse | undefined
+    const { url, cursors } = await serverWith(
+      (response) => {
+        stream = sse(response)
+        stream.write('id: 1-1\ndata: a\n\n')
+      },
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed, clock } = feedOf(url)
+    const frames = feed[Symbol.asyncIterator]()
+    expect(await frames.next()).toMatchObject({ value: { data: 'a' } })
+    await clock.advance(44_000)
+    stream?.write(': heartbeat\n\nid: 1-2\ndata: b\n\n')
+    expect(await frames.next()).toMatchObject({ value: { data: 'b' } })
+    await clock.advance(44_000)
+    expect(cursors).toEqual([undefined])
+    const end = frames.next()
+    await clock.advance(1000)
+    expect(await end).toMatchObject({ done: true })
+    expect(cursors).toEqual([undefined, '1-2'])
+  })
+})
+
+describe('does not retry', () => {
+  test("a rejected request, and reports the gateway's message", async () => {
+    const { url, cursors } = await serverWith((response) => {
+      response.writeHead(404).end('{"error":{"code":"TURN_UNKNOWN","message":"Unknown turn"}}')
+    })
+    const { feed } = feedOf(url)
+    await expect(read(feed)).rejects.toMatchObject({
+      code: 'TURN_UNKNOWN',
+      message: 'Unknown turn',
+    })
+    expect(cursors).toHaveLength(1)
+  })
+
+  test('a rejection by another server', async () => {
+    const { url } = await serverWith((response) => response.writeHead(403).end('<html>'))
+    const { feed } = feedOf(url)
+    await expect(read(feed)).rejects.toMatchObject({ code: 'HTTP_403' })
+  })
+
+  test('an unreachable gateway', async () => {
+    const { feed } = feedOf(`http://127.0.0.1:${await freePort()}/x`)
+    await expect(read(feed)).rejects.toThrow('start one with "turnstream serve --port')
+  })
+
+  test('after the reader has left', async () => {
+    const { url, cursors } = await serverWith((response) => sse(response).write('data: a\n\n'))
+    const { feed, clock } = feedOf(url)
+    expect(await read(feed, 1)).toEqual([' a'])
+    expect([cursors.length, clock.pending()]).toEqual([1, 0])
+  })
+})
+
+describe('a restart', () => {
+  const same: Answer = (response) => sse(response).end('id: 1-1\ndata: a\n\n')
+
+  test('connects without a cursor', async () => {
+    const { url, cursors } = await serverWith(same)
+    const { feed } = feedOf(url)
+    const seen: string[] = []
+    for await (const { data } of feed) {
+      seen.push(data)
+      if (seen.length === 2) break
+      feed.restart()
+    }
+    expect([seen, cursors]).toEqual([
+      ['a', 'a'],
+      [undefined, undefined],
+    ])
+  })
+
+  test('is limited', async () => {
+    const { url, cursors } = await serverWith(same)
+    const { feed } = feedOf(url)
+    const reading = async () => {
+      for await (const { data } of feed) if (data === 'a') feed.restart()
+    }
+    await expect(reading()).rejects.toThrow('sent inconsistent data')
+    expect(cursors).toHaveLength(6)
+  })
+})
