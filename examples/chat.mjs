@@ -12,7 +12,7 @@ import { pipeline } from 'node:stream/promises'
 
 const gateway = process.env.TURNSTREAM_URL ?? 'http://127.0.0.1:4010'
 const key = process.env.TURNSTREAM_KEY
-const modules = import.meta.resolve('turnstream/client')
+const modules = import.meta.resolve('@turnstream/client')
 
 async function serveFile(file, type, response) {
   const body = await readFile(file)

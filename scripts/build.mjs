@@ -1,6 +1,7 @@
 // Compiles packages/*/src into their dist/, and builds web/, the page, into packages/turnstream/dist/web. The package
 // turnstream also gets its demo cassettes, the JSON Schemas, and the documents of the repository.
-// With --if-stale it does nothing when the build is newer than its sources.
+// With --if-stale it does nothing when the build is newer than its sources. With --sources it only compiles, over the last
+// build.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -48,7 +49,6 @@ function isStale() {
 /** @param {string} name of a folder of packages/ */
 function compile(name) {
   const folder = join(packages, name)
-  rmSync(join(folder, 'dist'), { recursive: true, force: true })
   const typescript = dirname(createRequire(import.meta.url).resolve('typescript/package.json'))
   execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', 'tsconfig.build.json'], {
     cwd: folder,
@@ -58,6 +58,7 @@ function compile(name) {
 }
 
 async function build() {
+  for (const name of ORDER) rmSync(join(packages, name, 'dist'), { recursive: true, force: true })
   for (const name of ORDER) compile(name)
   chmodSync(join(product, 'dist', 'cli', 'main.js'), 0o755)
   cpSync(join(product, 'src', 'cli', 'demo'), join(product, 'dist', 'cli', 'demo'), {
@@ -75,4 +76,5 @@ async function build() {
   writeFileSync(stamp, '')
 }
 
-if (!process.argv.includes('--if-stale') || isStale()) await build()
+if (process.argv.includes('--sources')) for (const name of ORDER) compile(name)
+else if (!process.argv.includes('--if-stale') || isStale()) await build()

@@ -1,8 +1,7 @@
-// npm run dev: builds and starts the gateway, and again when a file in src/ changes.
+// npm run dev: builds and starts the gateway, and again when a file in packages/*/src/ changes.
 // Options are passed on: npm run dev -- --port 8080
 import { spawn } from 'node:child_process'
-import { watch } from 'node:fs'
-import { createRequire } from 'node:module'
+import { readdirSync, watch } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +14,7 @@ const GRACE_MS = 1000
 
 /**
  * @typedef {object} DevOptions
- * @property {string} folder watched with everything below it
+ * @property {readonly string[]} folders watched with everything below them
  * @property {readonly string[]} build arguments for node
  * @property {readonly string[]} server arguments for node
  * @property {(text: string) => void} write
@@ -25,7 +24,7 @@ const GRACE_MS = 1000
  * Runs until it is closed. A build that fails leaves the old server running.
  * @param {DevOptions} options
  */
-export function startDev({ folder, build, server, write }) {
+export function startDev({ folders, build, server, write }) {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   let child
   /** @type {NodeJS.Timeout | undefined} */
@@ -65,17 +64,19 @@ export function startDev({ folder, build, server, write }) {
     restarts = restarts.then(restart)
   }
 
-  const watcher = watch(folder, { recursive: true }, () => {
-    clearTimeout(timer)
-    timer = setTimeout(schedule, QUIET_MS)
-  })
+  const watchers = folders.map((folder) =>
+    watch(folder, { recursive: true }, () => {
+      clearTimeout(timer)
+      timer = setTimeout(schedule, QUIET_MS)
+    }),
+  )
   schedule()
 
   return {
     async close() {
       isClosed = true
       clearTimeout(timer)
-      watcher.close()
+      for (const watcher of watchers) watcher.close()
       await restarts
       await stop()
     },
@@ -107,16 +108,10 @@ function run(args) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const root = join(dirname(fileURLToPath(import.meta.url)), '..')
-  const typescript = dirname(createRequire(import.meta.url).resolve('typescript/package.json'))
   process.env['TURNSTREAM_SHUTDOWN_GRACE'] ??= '1s'
   const dev = startDev({
-    folder: join(root, 'src'),
-    build: [
-      join(typescript, 'bin/tsc'),
-      '-p',
-      join(root, 'tsconfig.build.json'),
-      '--noEmitOnError',
-    ],
+    folders: readdirSync(join(root, 'packages')).map((name) => join(root, 'packages', name, 'src')),
+    build: [join(root, 'scripts/build.mjs'), '--sources'],
     server: [join(root, 'packages/turnstream/dist/cli/main.js'), 'serve', ...process.argv.slice(2)],
     write: (text) => process.stdout.write(text),
   })

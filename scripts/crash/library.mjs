@@ -1,20 +1,15 @@
 // The built package: killed processes also run in a Node without TypeScript. Loads only what is needed, so that
 // processes start quickly.
+export { StreamProcessor } from '@turnstream/core/internal/processor/stream-processor'
+export { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+export { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
+
 const built = new URL('../../packages/turnstream/dist/', import.meta.url)
 
 /** @param {string} file */
 function load(file) {
   return import(new URL(file, built).href)
 }
-
-/** @type {typeof import('../../packages/core/src/protocol/errors.ts')} */
-export const { TurnstreamError } = await load('protocol/errors.js')
-
-/** @type {typeof import('../../packages/core/src/protocol/ids.ts')} */
-export const { eventIdsOf } = await load('protocol/ids.js')
-
-/** @type {typeof import('../../packages/core/src/processor/stream-processor.ts')} */
-export const { StreamProcessor } = await load('processor/stream-processor.js')
 
 /** @type {typeof import('../../packages/turnstream/src/log/memory-log.ts')} */
 export const { MemoryLog } = await load('log/memory-log.js')

@@ -25,7 +25,7 @@ const server = await import(new URL('server.js', built).href)
 /** @type {typeof import('../../packages/turnstream/src/index.ts')} */
 const library = await import(new URL('index.js', built).href)
 /** @type {typeof import('../../packages/core/src/async/clock.ts')} */
-const { systemClock } = await import(new URL('async/clock.js', built).href)
+const { systemClock } = await import('@turnstream/core/internal/async/clock')
 /** @type {typeof import('../../packages/turnstream/src/cli/demo/recordings.ts')} */
 const demo = await import(new URL('cli/demo/recordings.js', built).href)
 

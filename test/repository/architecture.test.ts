@@ -3,6 +3,7 @@ import { builtinModules } from 'node:module'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
+  filesUnder,
   globalsOf,
   type Import,
   importsOf,
@@ -13,95 +14,74 @@ import {
 } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 
-const CORE = [
-  'protocol',
-  'async',
-  'sse',
-  'formats',
-  'providers',
-  'processor',
-  'reducer',
-  'log',
-] as const
-const SERVER_SIDE = [...CORE, 'turns'] as const
-const ALL = [
-  ...SERVER_SIDE,
-  'codex',
-  'tools',
-  'server',
-  'client',
-  'react',
-  'cassettes',
-  'cli',
-  'testing',
-] as const
+/** What each package may import of the others. */
+const PACKAGES_MAY_IMPORT: Record<string, readonly string[]> = {
+  core: [],
+  client: ['core'],
+  conformance: ['core'],
+  turnstream: ['core', 'client', 'conformance'],
+}
 
-/** The architecture: each folder of src/, in the order the data flows, and what it may import. */
+/** Each folder of a package, and what it may import of the same package. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  protocol: [],
-  async: ['protocol'],
-  sse: [],
-  formats: ['protocol', 'async', 'sse'],
-  providers: ['protocol', 'async', 'formats'],
-  codex: ['protocol', 'async', 'sse', 'formats', 'providers'],
-  processor: ['protocol', 'async'],
-  reducer: ['protocol'],
-  log: ['protocol', 'async'],
-  cassettes: ['protocol', 'sse', 'formats', 'processor'],
-  turns: CORE,
-  tools: ['protocol', 'async', 'turns'],
-  server: SERVER_SIDE,
-  client: ['protocol', 'async', 'sse'],
-  react: ['client'],
-  cli: ALL,
-  testing: ALL,
+  'core/protocol': [],
+  'core/async': ['protocol'],
+  'core/sse': [],
+  'core/formats': ['protocol', 'async', 'sse'],
+  'core/processor': ['protocol', 'async'],
+  'core/reducer': ['protocol'],
+  'core/cassettes': ['protocol', 'sse', 'formats', 'processor'],
+  'core/log': ['protocol', 'async'],
+  'client/client': [],
+  'client/react': ['client'],
+  'conformance/turn-log': [],
+  'conformance/endpoint': [],
+  'turnstream/providers': [],
+  'turnstream/codex': ['providers'],
+  'turnstream/log': [],
+  'turnstream/turns': ['log', 'providers'],
+  'turnstream/tools': ['turns'],
+  'turnstream/server': ['log', 'providers', 'turns'],
+  'turnstream/cli': ['codex', 'log', 'providers', 'server', 'tools', 'turns'],
 }
 
 /** These run in browsers, workers, Bun and Deno as they do in Node. */
-const RUNTIME_NEUTRAL = [
-  'protocol',
-  'async',
-  'sse',
-  'processor',
-  'reducer',
-  'formats',
-  'client',
-  'react',
-  'cassettes',
-]
+const isNeutral = (folder: string): boolean => /^(core|client)\//.test(folder)
 const NODE_GLOBALS = ['process', 'Buffer', 'global', 'require', '__dirname', '__filename']
 
 /** What runs once per token, where a schema library would cost more than the work itself, or in a page. */
 const TOKEN_PATH = [
-  'async',
-  'sse',
-  'formats',
-  'providers',
-  'processor',
-  'reducer',
-  'client',
-  'cassettes',
+  'core/async',
+  'core/sse',
+  'core/formats',
+  'core/processor',
+  'core/reducer',
+  'core/cassettes',
+  'client/client',
+  'turnstream/providers',
 ]
 
 const folders = sourceFolders()
-const neutral = RUNTIME_NEUTRAL.filter((folder) => folders.includes(folder))
+const neutral = folders.filter(isNeutral)
 
 describe('the imports of each folder', () => {
-  test('every folder of src/ has a row in the table', () => {
+  test('every folder has a row in the table', () => {
     expect(folders.filter((folder) => !(folder in MAY_IMPORT))).toEqual([])
   })
 
   test('every row names only folders that have a row', () => {
-    const named = new Set([...Object.values(MAY_IMPORT).flat(), ...RUNTIME_NEUTRAL])
-    expect([...named].filter((folder) => !(folder in MAY_IMPORT))).toEqual([])
+    const named = Object.entries(MAY_IMPORT).flatMap(([folder, names]) =>
+      names.map((name) => `${packageOf(folder)}/${name}`),
+    )
+    expect(named.filter((folder) => !(folder in MAY_IMPORT))).toEqual([])
   })
 
-  test.each(folders)('src/%s imports only what its row allows', (folder) => {
+  test.each(folders)('%s imports only what its row allows', (folder) => {
     expect(importsOfFolder(folder).filter((each) => !isAllowed(folder, each))).toEqual([])
   })
 
-  test.each(folders)('src/%s imports no entry point', (folder) => {
-    const entries = importsOfFolder(folder).filter(({ target }) => isEntryPoint(target))
+  test.each(folders)('%s imports no entry point', (folder) => {
+    const entries = importsOfFolder(folder).filter(({ target }) => isEntryPoint(folder, target))
     expect(entries).toEqual([])
   })
 })
@@ -110,7 +90,7 @@ describe('docs/architecture.md', () => {
   const doc = read('docs/architecture.md')
   const built = layersIn(section(doc, 'Folders'))
 
-  test('lists the folders of src/', () => {
+  test('lists the folders', () => {
     expect(Object.keys(built).toSorted()).toEqual(folders)
   })
 
@@ -128,18 +108,22 @@ describe('import paths', () => {
     expect(relative.filter(({ target }) => !isSourceFile(target))).toEqual([])
   })
 
-  test('a relative import stays inside src/', () => {
-    expect(relative.filter(({ target }) => !target?.startsWith('src/'))).toEqual([])
+  test('a relative import stays inside its package', () => {
+    const leaving = relative.filter(
+      ({ file, specifier, target }) =>
+        specifier.startsWith('.') && !target?.startsWith(file.replace(/\/src\/.*$/, '/src/')),
+    )
+    expect(leaving).toEqual([])
   })
 })
 
 describe('portable code', () => {
-  test.each(neutral)('src/%s imports nothing of Node', (folder) => {
+  test.each(neutral)('%s imports nothing of Node', (folder) => {
     const ofNode = importsOfFolder(folder).filter(({ specifier }) => isBuiltin(specifier))
     expect(ofNode).toEqual([])
   })
 
-  test.each(neutral)('src/%s uses no Node globals', (folder) => {
+  test.each(neutral)('%s uses no Node globals', (folder) => {
     const used = filesOf(folder).flatMap((file) =>
       globalsOf(file, NODE_GLOBALS).map((name) => `${file} uses ${name}`),
     )
@@ -152,7 +136,7 @@ describe('the token path', () => {
     expect(TOKEN_PATH.filter((folder) => filesOf(folder).length === 0)).toEqual([])
   })
 
-  test.each(TOKEN_PATH)('src/%s loads no package, directly or through others', (folder) => {
+  test.each(TOKEN_PATH)('%s loads no package, directly or through others', (folder) => {
     expect(filesOf(folder).flatMap((file) => packagesLoadedBy(file))).toEqual([])
   })
 
@@ -194,31 +178,41 @@ describe('the source parser', () => {
 })
 
 function layersIn(text: string): Record<string, readonly string[]> {
-  const rows = tableRows(text).map(([folder = '', , imports = '']): [string, readonly string[]] => {
-    const named = imports.split(', ').filter((name) => name !== 'nothing')
-    return [folder.replaceAll('`', ''), imports === 'everything' ? ALL : named]
-  })
+  const rows = tableRows(text).map(([folder = '', , imports = '']): [string, readonly string[]] => [
+    folder.replaceAll('`', ''),
+    imports.split(', ').filter((name) => name !== 'nothing'),
+  ])
   return Object.fromEntries(rows)
 }
 
 function filesOf(folder: string): string[] {
-  return folders.includes(folder) ? sourceFiles(join(root, 'src', folder)) : []
+  const [name, inside] = folder.split('/')
+  return filesUnder(`packages/${name}/src/${inside}`)
 }
 
 function importsOfFolder(folder: string): Import[] {
   return filesOf(folder).flatMap((file) => importsOf(file))
 }
 
+/** `core` of `core/protocol` and of `packages/core/src/protocol/json.ts`. */
+function packageOf(path: string): string {
+  return path.replace(/^packages\//, '').split('/')[0] ?? ''
+}
+
 function isAllowed(folder: string, { target }: Import): boolean {
   if (target === undefined) return true
-  const imported = target.split('/')[1] ?? ''
-  const row = MAY_IMPORT[folder] ?? []
-  return imported === folder || isEntryPoint(target) || row.includes(imported)
+  const importing = packageOf(folder)
+  const imported = packageOf(target)
+  if (imported !== importing) return PACKAGES_MAY_IMPORT[importing]?.includes(imported) === true
+  const inside = target.split('/')[3] ?? ''
+  return `${importing}/${inside}` === folder || MAY_IMPORT[folder]?.includes(inside) === true
 }
 
 /** Files at the root of src/ are what users import; nothing inside does. */
-function isEntryPoint(target: string | undefined): boolean {
-  return target !== undefined && /^src\/[^/]+$/.test(target)
+function isEntryPoint(folder: string, target: string | undefined): boolean {
+  return (
+    target !== undefined && new RegExp(`^packages/${packageOf(folder)}/src/[^/]+$`).test(target)
+  )
 }
 
 function isSourceFile(target: string | undefined): boolean {

@@ -15,7 +15,7 @@ import { read, root } from './sources.ts'
 import { section } from './tables.ts'
 
 const TIMEOUT = 60_000
-const MAIN = join(root, 'dist', 'cli', 'main.js')
+const MAIN = join(root, 'packages/turnstream/dist/cli/main.js')
 const COMPOSE_COMMANDS = section(
   read('docs/deployment.md'),
   'Run several instances with Docker Compose',

@@ -45,6 +45,6 @@ function headingsOf(text: string): string[] {
 
 /** What stands in backquotes and begins like a path of the repository, if it has no placeholder. */
 function pathsIn(text: string): string[] {
-  const quoted = [...text.matchAll(/`((?:\.ci|bench|docs|scripts|src|test)\/[^`\s]*)`/g)]
+  const quoted = [...text.matchAll(/`((?:\.ci|bench|docs|scripts|packages|test)\/[^`\s]*)`/g)]
   return quoted.map(([, path = '']) => path).filter((path) => !/[<>*…]/.test(path))
 }

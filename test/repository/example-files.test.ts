@@ -315,7 +315,7 @@ function chatAt(page: string, script: string, createClient: typeof createClientO
 }
 
 describe('chat.html', () => {
-  const IMPORT = "import { createClient } from '/turnstream/client.js'"
+  const IMPORT = "import { createClient } from '/turnstream/index.js'"
 
   async function startBackend() {
     const backend = start(lineFor('chat.html'), { PORT: new URL(origin).port })
@@ -326,7 +326,7 @@ describe('chat.html', () => {
     expect(html).toContain(IMPORT)
     const script =
       /<script type="module">(.*)<\/script>/s.exec(html)?.[1]?.replace(IMPORT, '') ?? ''
-    const { createClient } = await import(join(root, 'packages/turnstream/dist/client.js'))
+    const { createClient } = await import(join(root, 'packages/client/dist/index.js'))
     return { html, script, createClient }
   }
 
@@ -365,7 +365,7 @@ describe('chat.html', () => {
       const imports = [...code.matchAll(/(?:from|import) '([^']+)'/g)]
       for (const [, target = ''] of imports) await crawl(new URL(target, url).href)
     }
-    await crawl(`${origin}/turnstream/client.js`)
+    await crawl(`${origin}/turnstream/index.js`)
     expect(seen.size).toBeGreaterThan(5)
     for (const path of [
       '/turnstream/nothing.js',

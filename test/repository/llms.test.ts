@@ -7,7 +7,7 @@ import { toLlmsText } from '../../scripts/llms.mjs'
 import { read, root } from './sources.ts'
 
 const text = read('llms.txt')
-const { exports, files } = JSON.parse(read('package.json')) as {
+const { exports, files } = JSON.parse(read('packages/turnstream/package.json')) as {
   exports: Record<string, unknown>
   files: string[]
 }

@@ -1,6 +1,5 @@
-import { dirname, join, normalize } from 'node:path'
 import { parseSync } from 'oxc-parser'
-import { read } from './sources.ts'
+import { read, targetOf } from './sources.ts'
 
 /** A declaration, by the file that holds it and its name there. */
 export interface Declared {
@@ -16,11 +15,14 @@ interface Node {
 /** What the entry points export, where it is declared. */
 export function publicNames(entries: readonly string[]): Declared[] {
   return entries.flatMap((entry) =>
-    statementsOf(entry, read(entry)).flatMap((statement) =>
-      (statement['specifiers'] as Node[]).flatMap(
+    statementsOf(entry, read(entry)).flatMap((statement) => {
+      if (statement.type === 'ExportAllDeclaration') {
+        return publicNames([targetOf(entry, sourceOf(statement) ?? '') ?? ''])
+      }
+      return ((statement['specifiers'] as Node[] | undefined) ?? []).flatMap(
         ({ local }) => resolveName(entry, nameOf(local), read(entry)) ?? [],
-      ),
-    ),
+      )
+    }),
   )
 }
 
@@ -44,13 +46,12 @@ export function typesMentionedBy(file: string, name: string, text = read(file)):
 function resolveName(file: string, name: string, text: string): Declared | undefined {
   if (declarationsOf(file, text).some((each) => nameOf(each['id']) === name)) return { file, name }
   for (const statement of statementsOf(file, text)) {
-    const source = (statement['source'] as { value?: string } | null | undefined)?.value
-    if (source?.startsWith('.') !== true) continue
+    const target = targetOf(file, sourceOf(statement) ?? '')
+    if (target === undefined) continue
     for (const specifier of (statement['specifiers'] as Node[] | undefined) ?? []) {
       // An import is known here by its local name, what is exported again by its exported one.
       const isImport = statement.type === 'ImportDeclaration'
       if (nameOf(isImport ? specifier['local'] : specifier['exported']) !== name) continue
-      const target = normalize(join(dirname(file), source))
       const there = nameOf(specifier[isImport ? 'imported' : 'local'])
       return target === file
         ? undefined
@@ -58,6 +59,10 @@ function resolveName(file: string, name: string, text: string): Declared | undef
     }
   }
   return undefined
+}
+
+function sourceOf(statement: Node): string | undefined {
+  return (statement['source'] as { value?: string } | null | undefined)?.value
 }
 
 function resolveIn(file: string, name: string): Declared | undefined {

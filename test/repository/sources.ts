@@ -4,13 +4,15 @@ import { fileURLToPath } from 'node:url'
 import { parseSync } from 'oxc-parser'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
-const src = join(root, 'src')
+
+/** The folders of packages/, each after those that it imports. */
+export const PACKAGES = ['core', 'client', 'conformance', 'turnstream'] as const
 
 export interface Import {
   /** The importing file, from the root of the repository. */
   file: string
   specifier: string
-  /** What a relative specifier stands for: a file under src/, or undefined for a package. */
+  /** The file that the specifier stands for; undefined for a package that is not ours. */
   target: string | undefined
   /** False for `import type` and its kin, which leave nothing behind in the compiled file. */
   runtime: boolean
@@ -35,20 +37,27 @@ export function documents(): string[] {
   return [...atRoot, ...below].toSorted()
 }
 
+/** Every TypeScript file of all packages, named from the root of the repository, sorted. */
+export function sourceFiles(): string[] {
+  return PACKAGES.flatMap((name) => filesUnder(`packages/${name}/src`)).toSorted()
+}
+
 /** Every TypeScript file under a folder, named from the root of the repository, sorted. */
-export function sourceFiles(folder: string = src): string[] {
+export function filesUnder(path: string): string[] {
+  const folder = join(root, path)
   const found = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map((entry) => join(entry.parentPath, entry.name))
   return found.map(fromRoot).toSorted()
 }
 
-/** The folders directly under packages/turnstream/src/. */
+/** The folders of the sources, such as `core/protocol`, sorted. */
 export function sourceFolders(): string[] {
-  return readdirSync(src, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .toSorted()
+  return PACKAGES.flatMap((name) =>
+    readdirSync(join(root, 'packages', name, 'src'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => `${name}/${entry.name}`),
+  ).toSorted()
 }
 
 /** Everything a file imports or re-exports, statically, dynamically or as a type. */
@@ -57,11 +66,17 @@ export function importsOf(file: string, text: string = read(file)): Import[] {
   for (const node of nodesOf(file, text)) {
     const specifier = importedBy(node)
     if (specifier === undefined) continue
-    const absolute = resolve(root, dirname(file), specifier)
-    const target = specifier.startsWith('.') ? fromRoot(absolute) : undefined
-    imports.push({ file, specifier, target, runtime: isRuntime(node) })
+    imports.push({ file, specifier, target: targetOf(file, specifier), runtime: isRuntime(node) })
   }
   return imports
+}
+
+/** The file that a specifier stands for; undefined for a package that is not ours. */
+export function targetOf(file: string, specifier: string): string | undefined {
+  if (specifier.startsWith('.')) return fromRoot(resolve(root, dirname(file), specifier))
+  const [, name, path = 'index'] =
+    /^@turnstream\/(\w+)(?:\/(?:internal\/)?(.+))?$/.exec(specifier) ?? []
+  return name === undefined ? undefined : `packages/${name}/src/${path}.ts`
 }
 
 /** The names among `globals` that a file uses as a variable or as a property of globalThis. */
@@ -89,6 +104,11 @@ export function exportedTypesOf(file: string): string[] {
   for (const statement of statementsOf(file, read(file))) {
     // 'use client'
     if (statement['directive']) continue
+    if (statement.type === 'ExportAllDeclaration') {
+      const target = targetOf(file, literal(statement['source']) ?? '')
+      names.push(...exportedTypesOf(target ?? ''))
+      continue
+    }
     if (statement.type !== 'ExportNamedDeclaration' || !isNode(statement['source'])) {
       throw new Error(`${file} holds a ${statement.type}: an entry point only re-exports, by name`)
     }

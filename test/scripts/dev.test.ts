@@ -22,7 +22,7 @@ function project() {
   const save = (content: string) => writeFileSync(source, content)
   save('one')
   const dev = startDev({
-    folder,
+    folders: [folder],
     build: ['-e', build],
     server: ['-e', server],
     write: (part: string) => {

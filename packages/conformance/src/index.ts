@@ -1,5 +1,5 @@
 export { type FakeClock, fakeClock } from './fake-clock.ts'
-export { payloads } from './payloads.ts'
+export { payloads } from './turn-log/payloads.ts'
 export {
   describeTurnLog,
   type SuiteOptions,

@@ -1,5 +1,5 @@
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
-import { payloads } from '../payloads.ts'
+import { payloads } from './payloads.ts'
 import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
 import { type Case, type Given, LONG_MS, readAll, SHORT_MS, START } from './given.ts'

@@ -2,7 +2,7 @@ import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
 import { parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { outputKey } from '@turnstream/core/internal/protocol/output-codec'
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
-import { payloads } from '../payloads.ts'
+import { payloads } from './payloads.ts'
 import { type TextRecord } from './append.ts'
 
 /** An arbitrary time: record contents do not depend on the store's clock. */

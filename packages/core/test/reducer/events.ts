@@ -7,7 +7,7 @@ import {
   reduce,
   toResponse,
 } from '../../src/reducer/reduce.ts'
-import { type Fields, payloads } from '../../../conformance/src/payloads.ts'
+import { type Fields, payloads } from '../../../conformance/src/turn-log/payloads.ts'
 
 export type Payload = StreamEventPayload
 

@@ -12,12 +12,12 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 }
 
-/** Serves packages/turnstream/test/browser/site/, the built package below /dist/, and `pages` by their paths. */
+/** Serves packages/turnstream/test/browser/site/, the built client below /dist/, and `pages` by their paths. */
 export async function startSite(pages: ReadonlyMap<string, string> = new Map()) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://site')
     const file = pathname.startsWith('/dist/')
-      ? pathname
+      ? join('packages/client', pathname)
       : join('packages/turnstream/test/browser/site', pathname)
     const page = pages.get(pathname)
     const read = page === undefined ? readFile(join(root, file)) : Promise.resolve(page)

@@ -47,11 +47,11 @@ async function start(program: string, prefix = ''): Promise<Running> {
       .replaceAll('3000', `${port}`)
     writeFileSync(join(folder, name), changed)
   }
-  link(folder, 'turnstream', root)
+  link(folder, 'turnstream', join(root, 'packages/turnstream'))
   for (const name of ['hono', '@hono/node-server'])
     link(folder, name, join(root, 'node_modules', name))
   for (const name of ['express', 'fastify']) {
-    link(folder, name, join(root, 'test/clients/node_modules', name))
+    link(folder, name, join(root, 'packages/turnstream/test/clients/node_modules', name))
   }
   const child = spawn(process.execPath, [program], { cwd: folder })
   let text = ''

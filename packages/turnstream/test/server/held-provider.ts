@@ -1,4 +1,4 @@
-import { payloads } from '../../../conformance/src/payloads.ts'
+import { payloads } from '../../../conformance/src/turn-log/payloads.ts'
 import { ResponseStream } from '../../../core/src/async/response-stream.ts'
 import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
 import type { RunContext } from '../../../core/src/formats/run-context.ts'

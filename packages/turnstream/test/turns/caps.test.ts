@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { payloads } from '../../../conformance/src/payloads.ts'
+import { payloads } from '../../../conformance/src/turn-log/payloads.ts'
 import { MAX_ARGUMENT_CHARS } from '../../../core/src/formats/translation.ts'
 import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
 import { resolveCaps, type TurnCaps } from '../../src/turns/turn-items.ts'

@@ -1,7 +1,7 @@
 /** Calls that the provider runs itself, and about which it asks while it streams. */
 
 import { describe, expect, test } from 'vitest'
-import { payloads } from '../../../conformance/src/payloads.ts'
+import { payloads } from '../../../conformance/src/turn-log/payloads.ts'
 import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
 import type { ToolCall } from '../../../core/src/protocol/stream-output.ts'
 import { answerApproval } from '../../src/turns/approvals.ts'

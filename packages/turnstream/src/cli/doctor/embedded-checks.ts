@@ -189,7 +189,11 @@ function inspectInChild(
   onProgress: (done: number, total: number) => void,
 ): Promise<Inspection> {
   return new Promise((resolve, reject) => {
-    const child = fork(CHILD, [directory], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+    const child = fork(CHILD, [directory], {
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      // Not the options of this process, such as --inspect.
+      execArgv: [],
+    })
     let found: Inspection | undefined
     const startTimer = () =>
       clock.after(STALLED_MS, () => {

@@ -4,12 +4,11 @@
 import { mkdtempSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { delta } from '@turnstream/conformance/internal/turn-log/texts'
 
 const built = new URL('../../../dist/', import.meta.url)
 /** @type {typeof import('../../../src/log/embedded/open.ts')} */
 const { openEmbeddedLog } = await import(new URL('log/embedded/open.js', built).href)
-/** @type {typeof import('../../../../conformance/src/turn-log/texts.ts')} */
-const { delta } = await import(new URL('testing/turn-log/texts.js', built).href)
 
 const [what = '', directory = '', json = '{}'] = process.argv.slice(2)
 /** @type {{ uid?: number, turns?: number, chars?: number, sync?: 'commit' | 'system' }} */

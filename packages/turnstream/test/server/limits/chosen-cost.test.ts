@@ -452,7 +452,7 @@ const ELSEWHERE: Record<string, readonly [file: string, title: string]> = {
     'end a call with ten times the arguments that are allowed by default',
   ],
   'unknown names: of tools': [
-    'formats/responses/tool-names.test.ts',
+    '../../core/test/formats/responses/tool-names.test.ts',
     'names that are taken cost a few steps each: %s',
   ],
   'tool schemas: references to tools': [
