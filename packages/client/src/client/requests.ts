@@ -117,11 +117,10 @@ const toError = async (response: Response, now: number): Promise<ClientError> =>
   // Proxies send pages in place of our errors.
   const body = await response.json().catch(() => {})
   const code = `HTTP_${status}`
-  // A gateway waits no longer than this with good reason.
-  const maxMs = 3_600_000
   // In seconds, or a date. Without it neither parses.
   const after = response.headers.get('retry-after') as string
   const wait = Number(after) * 1000 || Date.parse(after) - now || 0
-  const retryAfterMs = Math.max(0, Math.min(wait, maxMs))
+  // A gateway asks for no more than an hour with good reason.
+  const retryAfterMs = Math.max(0, Math.min(wait, 3_600_000))
   return new ClientError(code, { code, ...body?.error, status, retryAfterMs })
 }
