@@ -29,7 +29,10 @@ const DOCUMENTS = ['docs', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE', '
 
 const inputs = [
   ...ORDER.flatMap((name) => ['src', 'package.json'].map((path) => join('packages', name, path))),
-  ...['web', 'scripts', 'tsconfig.json', ...DOCUMENTS],
+  'web',
+  'scripts',
+  'tsconfig.json',
+  ...DOCUMENTS,
 ]
 
 /** @param {string} path @returns {number} */

@@ -65,7 +65,7 @@ function declarationsOf(file) {
       'declaration' in statement && statement.declaration ? statement.declaration : statement
     const nodes = 'declarations' in declaration ? declaration.declarations : [declaration]
     return nodes.flatMap((node) => {
-      const name = 'id' in node && node.id && 'name' in node.id ? String(node.id.name) : undefined
+      const name = 'id' in node && node.id && 'name' in node.id ? node.id.name : undefined
       if (name === undefined) return []
       const own = { file, name, text: source.slice(node.start, node.end), start: node.start }
       const members = 'body' in node && node.type === 'ClassDeclaration' ? node.body.body : []
@@ -83,5 +83,5 @@ function declarationsOf(file) {
 function toMember({ start, end, key }, { file, name }, source) {
   if (typeof key !== 'object' || key === null || !('name' in key)) return []
   const hash = 'type' in key && key.type === 'PrivateIdentifier' ? '#' : ''
-  return [{ file, name: `${name}.${hash}${key.name}`, text: source.slice(start, end), start }]
+  return [{ file, name: `${name}.${hash}${String(key.name)}`, text: source.slice(start, end), start }]
 }
