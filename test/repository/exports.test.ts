@@ -329,7 +329,7 @@ const PUBLIC = {
       'Live',
       'MessageInput',
       'OnAuth',
-      'Page',
+      'PageLifecycle',
       'Share',
       'StreamOutput',
       'SubmitRequest',

@@ -8,7 +8,7 @@ export { type Client, type ClientOptions, createClient } from './client/client.t
 export type { ConnectionState } from './client/connection.ts'
 export { ClientError } from './client/errors.ts'
 export type { Live, Share } from './client/live.ts'
-export type { Page } from './client/page.ts'
+export type { PageLifecycle } from './client/page.ts'
 export type { Delivery, OnAuth, Token } from './client/requests.ts'
 export type {
   ApprovalAnswer,

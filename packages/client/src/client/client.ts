@@ -1,6 +1,6 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import type { Context, Share } from './live.ts'
-import { createPage, currentClock, type Page } from './page.ts'
+import { currentClock, type PageLifecycle, pageLifecycle } from './page.ts'
 import { path } from './paths.ts'
 import { createRequests, type Delivery, type OnAuth, type Token } from './requests.ts'
 import {
@@ -39,7 +39,7 @@ export interface ClientOptions {
   /** Returns a number from 0 to 1, for jitter. Default `Math.random`. */
   readonly random?: () => number
   /** The page, for tests. Default: the browser's. */
-  readonly page?: Page
+  readonly page?: PageLifecycle
 }
 
 export interface Client {
@@ -108,7 +108,7 @@ export const createClient = (options: ClientOptions = {}): Client => {
   const { baseUrl = '', streamArguments } = options
   const config = {
     clock: currentClock,
-    page: createPage(),
+    page: pageLifecycle(),
     ...options,
     baseUrl: baseUrl.replace(/\/+$/, ''),
     query: `/stream?${streamArguments ? 'arguments=stream' : ''}`,

@@ -22,7 +22,7 @@ export interface Connection {
   readonly cause?: ClientError | undefined
 }
 
-export type Happening =
+export type LinkEvent =
   | 'open' // a listener subscribes
   | 'close' // the last listener unsubscribes
   | 'opened' // the stream begins
@@ -35,15 +35,15 @@ export type Happening =
   | 'hidden' // the page is hidden, and does not need the stream
   | 'wake' // the page is visible again, or the network is back
 
-/** The data of a happening. */
-export interface Fact {
+/** The data of an event. */
+export interface EventData {
   /** With `lost`, `refused` and `gone`. */
   readonly cause?: ClientError | undefined
   /** With `opened` and `heard`, if another interval holds from now on. */
   readonly pingMs?: number | undefined
 }
 
-export interface Moment extends Fact {
+export interface EventContext extends EventData {
   readonly now: number
   /** From 0 to 1, for jitter. */
   readonly random: number
@@ -65,7 +65,7 @@ export const IDLE: Connection = {
 
 const close = ({ hasOpened }: Connection) => ({ ...IDLE, hasOpened })
 
-const hear = (at: Connection, { now, pingMs = at.pingMs }: Moment) => ({
+const hear = (at: Connection, { now, pingMs = at.pingMs }: EventContext) => ({
   ...at,
   pingMs,
   dueAt: now + 2 * pingMs,
@@ -75,15 +75,16 @@ const hear = (at: Connection, { now, pingMs = at.pingMs }: Moment) => ({
  * Waits 5 s for the first response, because a browser may reuse a socket that died unnoticed, and up to 30 s after
  * losses, because the server may be slow.
  */
-const connect = (at: Connection, moment: Moment) => {
+const connect = (at: Connection, context: EventContext) => {
   const pingMs = Math.min(LONG_MS, 10 * at.delayMs)
-  return hear({ ...at, phase: 'connecting', request: new AbortController(), pingMs }, moment)
+  return hear({ ...at, phase: 'connecting', request: new AbortController(), pingMs }, context)
 }
 
-const overdueAfter = ({ overdueAt }: Connection, { now }: Moment) => Math.min(overdueAt, now + 3000)
+const overdueAfter = ({ overdueAt }: Connection, { now }: EventContext) =>
+  Math.min(overdueAt, now + 3000)
 
-const lose = (at: Connection, moment: Moment): Connection => {
-  const { now, random, cause } = moment
+const lose = (at: Connection, context: EventContext): Connection => {
+  const { now, random, cause } = context
   // One that lived this long was good: the next one starts without delay.
   const goodAfterMs = 5000
   const wasGood = at.phase === 'live' && now - at.since >= goodAfterMs
@@ -97,16 +98,16 @@ const lose = (at: Connection, moment: Moment): Connection => {
     cause,
     delayMs: Math.min(LONG_MS, 2 * delayMs),
     dueAt: Math.max(now + random * delayMs, since),
-    overdueAt: overdueAfter(at, moment),
+    overdueAt: overdueAfter(at, context),
   }
 }
 
-const fallSilent = (at: Connection, moment: Moment) =>
-  lose(at, { ...moment, cause: new ClientError('Timed out') })
+const timeOut = (at: Connection, context: EventContext) =>
+  lose(at, { ...context, cause: new ClientError('Timed out') })
 
 const settle =
   (phase?: Phase) =>
-  (at: Connection, { cause }: Moment): Connection => {
+  (at: Connection, { cause }: EventContext): Connection => {
     return { ...IDLE, phase: phase ?? (at.hasOpened ? 'ended' : 'failed'), cause }
   }
 
@@ -120,11 +121,11 @@ const release = (at: Connection): Connection => ({
 })
 
 /** Connects, unless the server asked to wait longer. */
-const retry = (at: Connection, moment: Moment) =>
-  moment.now >= at.since ? connect({ ...at, overdueAt: overdueAfter(at, moment) }, moment) : at
+const retry = (at: Connection, context: EventContext) =>
+  context.now >= at.since ? connect({ ...at, overdueAt: overdueAfter(at, context) }, context) : at
 
-type Step = (at: Connection, moment: Moment) => Connection
-type Row = Partial<Record<Happening, Step>>
+type Step = (at: Connection, context: EventContext) => Connection
+type Row = Partial<Record<LinkEvent, Step>>
 
 const ACTIVE: Row = {
   close,
@@ -135,26 +136,26 @@ const ACTIVE: Row = {
   over: settle('ended'),
   hidden: release,
   // Timers of hidden pages are late, and would end healthy streams.
-  tick: (at, moment) => (!moment.isHidden && moment.now >= at.dueAt ? fallSilent(at, moment) : at),
-  wake: (at, moment) =>
-    moment.now > at.dueAt - at.pingMs ? connect(fallSilent(at, moment), moment) : at,
+  tick: (at, context) => (!context.isHidden && context.now >= at.dueAt ? timeOut(at, context) : at),
+  wake: (at, context) =>
+    context.now > at.dueAt - at.pingMs ? connect(timeOut(at, context), context) : at,
 }
 
-/** What each happening does in each phase: nothing, if it is not listed. docs/client.md has the same table. */
+/** What each event does in each phase: nothing, if it is not listed. docs/client.md has the same table. */
 const TABLE: Record<Phase, Row> = {
   idle: { open: connect },
   connecting: {
     ...ACTIVE,
-    opened: (at, moment) => {
+    opened: (at, context) => {
       const live: Connection = {
         ...at,
         phase: 'live',
-        since: moment.now,
+        since: context.now,
         overdueAt: Infinity,
         hasOpened: true,
         cause: undefined,
       }
-      return hear(live, moment)
+      return hear(live, context)
     },
   },
   live: ACTIVE,
@@ -163,21 +164,21 @@ const TABLE: Record<Phase, Row> = {
     refused: settle('failed'),
     open: retry,
     wake: retry,
-    tick: (at, moment) => (moment.now >= at.dueAt ? connect(at, moment) : at),
+    tick: (at, context) => (context.now >= at.dueAt ? connect(at, context) : at),
   },
   // What was deleted may exist again.
-  ended: { open: (at, moment) => (at.cause ? connect(at, moment) : at) },
+  ended: { open: (at, context) => (at.cause ? connect(at, context) : at) },
   failed: { open: connect },
 }
 
-/** Returns the state after a happening; the same object when it changes nothing. */
-export const transition = (at: Connection, happening: Happening, moment: Moment) =>
-  TABLE[at.phase][happening]?.(at, moment) ?? at
+/** Returns the state after an event; the same object when it changes nothing. */
+export const transition = (at: Connection, event: LinkEvent, context: EventContext) =>
+  TABLE[at.phase][event]?.(at, context) ?? at
 
 /** When `tick` is due; Infinity for never. */
 export const nextTickAt = (
   { request, dueAt, overdueAt }: Connection,
-  { now, isHidden }: Moment,
+  { now, isHidden }: EventContext,
 ): number =>
   Math.min(isHidden && request ? Infinity : dueAt, overdueAt > now ? overdueAt : Infinity)
 

@@ -2,30 +2,30 @@ import type { Clock } from '@turnstream/core/internal/async/clock'
 import {
   type ConnectionState,
   describeConnection,
-  type Fact,
-  type Happening,
+  type EventData,
   IDLE,
   IDLE_STATE,
+  type LinkEvent,
   nextTickAt,
   transition,
 } from './connection.ts'
 import { toClientError } from './errors.ts'
-import type { Page } from './page.ts'
+import type { PageLifecycle } from './page.ts'
 
 export interface LinkDeps {
   readonly clock: Clock
-  readonly page: Page
+  readonly page: PageLifecycle
   readonly random?: () => number
 }
 
-export type Report = (happening: Happening, fact?: Fact) => void
+export type Report = (event: LinkEvent, data?: EventData) => void
 
 /** One request. Reports what happens meanwhile, and resolves when everything arrived. */
 export type Attempt = (signal: AbortSignal, report: Report) => Promise<void>
 
 /**
  * Makes requests, timers and listeners match the state of a connection. Decides nothing: `transition` does. `onChange` is
- * called when there is something else to show. Returns a function that dispatches happenings.
+ * called when there is something else to show. Returns a function that dispatches events.
  */
 export const createLink = (
   { clock, page, random = Math.random }: LinkDeps,
@@ -39,17 +39,17 @@ export const createLink = (
   let cancelTimer: (() => void) | undefined
   let stopListening: (() => void) | undefined
 
-  const dispatch: Report = (happening, fact) => {
+  const dispatch: Report = (event, data) => {
     // Monotonic clocks of browsers leave out the time in which the machine slept. A time of day that is set back does not
     // matter; one that is set forward counts as sleep, which costs one reconnect.
     const before = timeOfDay
     timeOfDay = clock.now()
     now += Math.max(0, timeOfDay - before)
-    const moment = { ...fact, now, random: random(), isHidden: page.isHidden() }
+    const context = { ...data, now, random: random(), isHidden: page.isHidden() }
     const { request } = at
-    at = transition(at, happening, moment)
+    at = transition(at, event, context)
     // Bytes only postpone a tick, which looks at the time itself.
-    if (happening === 'heard') return
+    if (event === 'heard') return
 
     if (at.request !== request) {
       request?.abort()
@@ -60,7 +60,7 @@ export const createLink = (
     stopListening =
       at.request || at.phase === 'waiting' ? page.onWake(() => dispatch('wake')) : undefined
     cancelTimer?.()
-    const wait = nextTickAt(at, moment) - now
+    const wait = nextTickAt(at, context) - now
     cancelTimer = wait < Infinity ? clock.after(wait, () => dispatch('tick')) : undefined
 
     const next = describeConnection(at, now)
@@ -70,8 +70,8 @@ export const createLink = (
   }
 
   const start = (signal: AbortSignal): void => {
-    const report: Report = (happening, fact) => {
-      if (!signal.aborted) dispatch(happening, fact)
+    const report: Report = (event, data) => {
+      if (!signal.aborted) dispatch(event, data)
     }
     attempt(signal, report).then(
       () => report('over'),
@@ -86,7 +86,7 @@ export const createLink = (
 }
 
 /** What the HTTP status of an error means for a connection. */
-export const meaningOf = (status: number): Happening => {
+export const meaningOf = (status: number): LinkEvent => {
   if (status >= 500 || [0, 408, 429].includes(status)) return 'lost'
   return [404, 410].includes(status) ? 'gone' : 'refused'
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
 
 /** The page that a client runs in. */
-export interface Page {
+export interface PageLifecycle {
   readonly isHidden: () => boolean
   /**
    * Calls `listener` when the page is shown again or the network is back, and `onHide` when the page is hidden. Returns a
@@ -18,7 +18,7 @@ const WAKE_EVENTS = ['visibilitychange', 'pageshow', 'online']
 const isHidden = () => globalThis.document?.hidden ?? false
 
 /** Returns the page of a browser. On servers nothing is hidden, and nothing is drawn. */
-export const createPage = (): Page => {
+export const pageLifecycle = (): PageLifecycle => {
   let frame: Promise<unknown> | undefined
 
   return {

@@ -89,10 +89,10 @@ function shareStream({ stream, locks, channel, send, signal, report }: Sharing):
   let heardAt = context.clock.now()
   let stopWaiting: (() => void) | undefined
 
-  const note: Report = (happening, fact) => {
-    pingMs = fact?.pingMs ?? pingMs
+  const note: Report = (event, data) => {
+    pingMs = data?.pingMs ?? pingMs
     heardAt = context.clock.now()
-    report(happening, fact)
+    report(event, data)
   }
 
   const ended = new Promise<void>((resolve, reject) => {

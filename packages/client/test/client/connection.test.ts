@@ -4,9 +4,9 @@ import { section, tableRows } from '../../../../test/repository/tables.ts'
 import {
   type Connection,
   describeConnection,
-  type Fact,
-  type Happening,
+  type EventData,
   IDLE,
+  type LinkEvent,
   nextTickAt,
   type Phase,
   transition,
@@ -17,7 +17,7 @@ const CAUSE = new ClientError('cut')
 const REFUSAL = new ClientError('no', { status: 400, code: 'REQUEST_INVALID' })
 const NOW = 100_000
 
-const FACTS: Record<Happening, Fact> = {
+const FACTS: Record<LinkEvent, EventData> = {
   open: {},
   close: {},
   opened: {},
@@ -50,7 +50,7 @@ const STATES: Record<Phase, Connection> = {
 }
 
 /** `same` is the same phase with other facts. */
-const EXPECTED: Record<Phase, Record<Happening, Phase | 'ignored' | 'same'>> = {
+const EXPECTED: Record<Phase, Record<LinkEvent, Phase | 'ignored' | 'same'>> = {
   idle: {
     ...{ open: 'connecting', close: 'ignored', opened: 'ignored', heard: 'ignored' },
     ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
@@ -85,19 +85,19 @@ const EXPECTED: Record<Phase, Record<Happening, Phase | 'ignored' | 'same'>> = {
 
 function after(
   at: Connection,
-  kind: Happening,
+  kind: LinkEvent,
   now = NOW,
   random = 1,
-  fact = FACTS[kind],
+  data = FACTS[kind],
 ): Connection {
-  return transition(at, kind, { ...fact, now, random, isHidden: false })
+  return transition(at, kind, { ...data, now, random, isHidden: false })
 }
 
 const tickAt = (at: Connection, { now = NOW, isHidden = false } = {}) =>
   nextTickAt(at, { now, random: 1, isHidden })
 
 describe.each(Object.keys(STATES) as Phase[])('a connection that is %s', (phase) => {
-  test.each(Object.entries(EXPECTED[phase]) as [Happening, string][])(
+  test.each(Object.entries(EXPECTED[phase]) as [LinkEvent, string][])(
     '%s: %s',
     (kind, expected) => {
       const before = STATES[phase]
@@ -262,7 +262,7 @@ test('docs/client.md has the same table', () => {
   const rows = tableRows(section(read('docs/client.md'), 'Reconnecting'))
   const phases = Object.keys(EXPECTED) as Phase[]
   const shown = { ignored: '–', same: '=' } as Record<string, string>
-  const expected = (Object.keys(FACTS) as Happening[]).map((kind) => [
+  const expected = (Object.keys(FACTS) as LinkEvent[]).map((kind) => [
     kind,
     ...phases.map((phase) => shown[EXPECTED[phase][kind]] ?? EXPECTED[phase][kind]),
   ])

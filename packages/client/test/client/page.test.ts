@@ -1,6 +1,6 @@
 import { setImmediate as settled } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createPage } from '../../src/client/page.ts'
+import { pageLifecycle } from '../../src/client/page.ts'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -41,7 +41,7 @@ describe('in a browser', () => {
   test.each(['pageshow', 'online', 'visibilitychange'])('%s wakes a visible page', (type) => {
     const { fire, show, left } = browser()
     const wake = vi.fn<() => void>()
-    const stop = createPage().onWake(wake)
+    const stop = pageLifecycle().onWake(wake)
     fire(type)
     expect(wake).toHaveBeenCalledTimes(1)
     show(false)
@@ -58,7 +58,7 @@ describe('in a browser', () => {
   test('a page that is hidden is told so, once', () => {
     const { show } = browser()
     const [wake, hide] = [vi.fn<() => void>(), vi.fn<() => void>()]
-    const stop = createPage().onWake(wake, hide)
+    const stop = pageLifecycle().onWake(wake, hide)
     show(false)
     expect([wake.mock.calls.length, hide.mock.calls.length]).toEqual([0, 1])
     stop()
@@ -68,7 +68,7 @@ describe('in a browser', () => {
 
   test('tasks run with the next frame, before anything that they start', async () => {
     const { frames } = browser()
-    const page = createPage()
+    const page = pageLifecycle()
     const order: string[] = []
     page.nextFrame(() => {
       order.push('first')
@@ -87,7 +87,7 @@ describe('in a browser', () => {
 })
 
 test('elsewhere nothing is hidden, nothing wakes, and tasks run soon', async () => {
-  const page = createPage()
+  const page = pageLifecycle()
   expect(page.isHidden()).toBe(false)
   page.onWake(() => {})()
   const task = vi.fn<() => void>()

@@ -1,5 +1,5 @@
 import type { Locks } from '../../src/client/multiplex.ts'
-import type { Page } from '../../src/client/page.ts'
+import type { PageLifecycle } from '../../src/client/page.ts'
 
 /** The response to a request, with its body cut after so many bytes. */
 export async function cutAfter(bytes: number, response: Response): Promise<Response> {
@@ -22,7 +22,7 @@ export async function cutAfter(bytes: number, response: Response): Promise<Respo
 }
 
 /** A page that a test hides, shows and draws. */
-export class FakePage implements Page {
+export class FakePage implements PageLifecycle {
   hidden = false
   readonly listeners = new Set<() => void>()
   readonly frames = new Set<() => void>()

@@ -19,7 +19,7 @@ const MAX_DURATION_MS = 60_000
 const MAX_APPROVAL_MS = 12_000
 
 /** What may happen while a turn runs. */
-type Happening =
+type Action =
   | { readonly do: 'say'; readonly payloads: readonly StreamEventPayload[] }
   | { readonly do: 'break' | 'close' | 'steal' | 'delete' | 'heal' }
   | { readonly do: 'cancel' | 'shutdown' | 'pass'; readonly ms: number }
@@ -62,7 +62,7 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   fc.record({ kind: fc.constantFrom('silent' as const, 'stuck' as const) }),
 )
 
-const happening: fc.Arbitrary<Happening> = fc.oneof(
+const action: fc.Arbitrary<Action> = fc.oneof(
   { arbitrary: says.map((payloads) => ({ do: 'say' as const, payloads })), weight: 10 },
   {
     arbitrary: fc
@@ -135,7 +135,7 @@ class World {
     if (isStores) this.lostAfter ??= this.log.epochs.length
   }
 
-  async act(what: Happening): Promise<void> {
+  async act(what: Action): Promise<void> {
     switch (what.do) {
       case 'say':
         return this.#toProvider(({ say }) => say(...what.payloads))
@@ -247,7 +247,7 @@ async function completedIn(log: WildLog, turnId: string): Promise<string[]> {
   )
 }
 
-async function live(happenings: readonly Happening[]): Promise<World> {
+async function live(actions: readonly Action[]): Promise<World> {
   const world = new World()
   const submitted = world.runner.submit({
     turnId: TURN_ID,
@@ -255,16 +255,16 @@ async function live(happenings: readonly Happening[]): Promise<World> {
     input: [{ type: 'message', origin: 'user', content: 'Hi' }],
   })
   submitted.catch(() => {})
-  for (const each of happenings) await world.act(each)
+  for (const each of actions) await world.act(each)
   await world.sitOut()
   return world
 }
 
-const lives = fc.array(happening, { maxLength: 40 })
+const lives = fc.array(action, { maxLength: 40 })
 
 /** Lives a life, checks what is left of it, and returns how the turn and its approvals ended. */
-async function checkLife(happenings: readonly Happening[]): Promise<string[]> {
-  const world = await live(happenings)
+async function checkLife(actions: readonly Action[]): Promise<string[]> {
+  const world = await live(actions)
   checkReleased(world)
   await world.act({ do: 'steal' })
   await checkWhole(world.log)
@@ -283,15 +283,15 @@ async function checkLife(happenings: readonly Happening[]): Promise<string[]> {
 // A life takes some milliseconds, and there are many.
 describe('a turn under random failures', { timeout: 120_000 }, () => {
   test('is written to its end once, by its owner or a claimer', async () => {
-    const whole = fc.asyncProperty(lives, async (happenings) => void (await checkLife(happenings)))
+    const whole = fc.asyncProperty(lives, async (actions) => void (await checkLife(actions)))
     await fc.assert(whole, { numRuns: caseCount(600) })
   })
 
   // The same lives in every run: in random ones, a rare end may be missing.
   test('ends in every way', { tags: ['slow'] }, async () => {
     const ends = new Set<string>()
-    for (const happenings of fc.sample(lives, { numRuns: 600, seed: 1 })) {
-      for (const end of await checkLife(happenings)) ends.add(end)
+    for (const actions of fc.sample(lives, { numRuns: 600, seed: 1 })) {
+      for (const end of await checkLife(actions)) ends.add(end)
     }
     expect([...ends]).toEqual(
       expect.arrayContaining([
@@ -313,14 +313,14 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
   test('V4 completes each call that the client answers once, however often it is answered', async () => {
     const kinds = new Set<string>()
     await fc.assert(
-      fc.asyncProperty(lives, fc.subarray(QUESTIONS), async (happenings, answered) => {
+      fc.asyncProperty(lives, fc.subarray(QUESTIONS), async (actions, answered) => {
         const world = new World()
         const { log, clock, runner } = world
         await leaveQuestions(world)
         const input = [...answersTo(answered), PROMPT]
         const submitted = runner.submit({ turnId: TURN_ID, threadId: THREAD_ID, input })
         submitted.catch(() => {})
-        for (const each of happenings) await world.act(each)
+        for (const each of actions) await world.act(each)
         await world.sitOut()
         await world.act({ do: 'steal' })
         await checkWhole(log)
@@ -343,9 +343,9 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
 
   test('is abandoned when it is deleted', async () => {
     await fc.assert(
-      fc.asyncProperty(lives, fc.nat(), async (happenings, at) => {
-        const before = happenings.slice(0, at % (happenings.length + 1))
-        const rest = happenings.slice(before.length)
+      fc.asyncProperty(lives, fc.nat(), async (actions, at) => {
+        const before = actions.slice(0, at % (actions.length + 1))
+        const rest = actions.slice(before.length)
         const world = await live([...before, { do: 'pass', ms: 0 }, { do: 'delete' }, ...rest])
         checkReleased(world)
         expect(await world.log.getTurn(TURN_ID)).toBeUndefined()
@@ -356,8 +356,8 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
 
   test('is over after a shutdown, with both logs sealed or a failed store', async () => {
     await fc.assert(
-      fc.asyncProperty(lives, fc.constantFrom(0, 1000), async (happenings, graceMs) => {
-        const calm = happenings.filter((each) => each.do !== 'fault' && each.do !== 'steal')
+      fc.asyncProperty(lives, fc.constantFrom(0, 1000), async (actions, graceMs) => {
+        const calm = actions.filter((each) => each.do !== 'fault' && each.do !== 'steal')
         const world = new World()
         await world.runner.submit({
           turnId: TURN_ID,
