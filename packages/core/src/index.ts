@@ -1,0 +1,158 @@
+export { type Clock, sleep } from './async/clock.ts'
+export type { ResponseStreamConfig } from './async/response-stream.ts'
+export { ResponseStream, ResponseStreamError } from './async/response-stream.ts'
+export { calculateRetryDelay, RetryExhaustedError } from './async/retry.ts'
+export {
+  type Cassette,
+  type CassetteCall,
+  type CassetteChunk,
+  encodeCassette,
+  type TimedEvent,
+  type TimedOutput,
+} from './cassettes/cassette.ts'
+export {
+  type CompareOptions,
+  compareCassettes,
+  type Difference,
+  type Layer,
+} from './cassettes/compare.ts'
+export { type CassetteLimits, readCassette } from './cassettes/decode.ts'
+export { cassetteEvents } from './cassettes/layers.ts'
+export { cassetteRecording } from './cassettes/recording.ts'
+export { translateOpenaiChat } from './formats/chat-completions/read.ts'
+export type {
+  ChatChunk,
+  ChatChunkChoice,
+  ChatChunkHead,
+  ChatCompletion,
+  ChatCustomCall,
+  ChatDelta,
+  ChatError,
+  ChatFinishReason,
+  ChatFrame,
+  ChatFunctionCall,
+  ChatMessage,
+  ChatTextField,
+  ChatToolCall,
+  ChatToolCallDelta,
+  ChatUsage,
+} from './formats/chat-completions/wire.ts'
+export { ChatCompletionsEncoder, chatCompletionsSse } from './formats/chat-completions/write.ts'
+export type { ChatCompletionsOptions } from './formats/chat-completions/write-chunks.ts'
+export {
+  type ChatCompletionOptions,
+  toChatCompletion,
+} from './formats/chat-completions/write-completion.ts'
+export { translateCodex } from './formats/codex/read.ts'
+export { type StampOptions, stamp } from './formats/event-stamp.ts'
+export { translateGemini } from './formats/gemini/read.ts'
+export { translateAnthropicMessages } from './formats/messages/read.ts'
+export type { ConfiguredTraits, Effort, ModelTraits } from './formats/model-traits.ts'
+export type {
+  FittedSettings,
+  JsonSchemaFormat,
+  ModelSettings,
+  ProviderRequest,
+  SettingName,
+  ThinkingParameters,
+  ToolDefinition,
+} from './formats/provider-request.ts'
+export { type ReadEventsOptions, readEvents, type VendorName } from './formats/read-events.ts'
+export { translateResponseNotifications } from './formats/response-notifications/read.ts'
+export { translateOpenaiResponses } from './formats/responses/read.ts'
+export type { RunContext } from './formats/run-context.ts'
+export {
+  ToolCallAggregator,
+  type ToolCallAggregatorOptions,
+  type ToolCallChange,
+  type ToolCallState,
+} from './formats/tool-call-aggregator.ts'
+export type { FinishReason, Translation, TranslationContext } from './formats/translation.ts'
+export { decodeRecording, type Recording, type Recordings } from './formats/v2/recording.ts'
+export { v2Sse } from './formats/v2/write.ts'
+export type { VendorOptions } from './formats/vendor.ts'
+export { xapiSse } from './formats/xapi/write.ts'
+export {
+  type BufferInfo,
+  type BufferOptions,
+  type BufferState,
+  ContentBuffer,
+} from './processor/content-buffer.ts'
+export type { ProcessorOptions } from './processor/options.ts'
+export { DEFAULT_BATCH_GRADIENT, estimateTokenCount } from './processor/options.ts'
+export { StreamProcessor } from './processor/stream-processor.ts'
+export { type AppendFrame, applyAppend } from './protocol/append-frame.ts'
+export {
+  type CallEnd,
+  type CassetteHeader,
+  type CassetteRequest,
+  type CassetteResponse,
+  cassetteLineSchema,
+} from './protocol/cassette.ts'
+export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
+export { generateEventId } from './protocol/ids.ts'
+export { isExecutedByProvider } from './protocol/item-marks.ts'
+export type { Decoded } from './protocol/json.ts'
+export { parseJsonSafe } from './protocol/json.ts'
+export { type MessageOrigin, type OutputItem, outputItemSchema } from './protocol/output-item.ts'
+export {
+  type ReducedResponse,
+  type Response,
+  type ResponseEvent,
+  type ResponseItem,
+  type ResponseStatus,
+  responseEventSchema,
+  responseSchema,
+} from './protocol/response.ts'
+export type { Usage } from './protocol/stream-event.ts'
+export {
+  type DecodedStreamEvent,
+  decodeStreamEvent,
+  type ErrorObject,
+  type ItemType,
+  parseStreamEvent,
+  type StreamEvent,
+  type StreamEventPayload,
+  type StreamEventType,
+  streamEventSchema,
+  type TraceContext,
+  type TurnStatus,
+  type UnknownStreamEvent,
+} from './protocol/stream-event.ts'
+export { isStreamEvent } from './protocol/stream-event-guard.ts'
+export {
+  type Approval,
+  type Content,
+  type ContentType,
+  type ItemSnapshot,
+  type Message,
+  type MessageSnapshot,
+  type PendingCall,
+  type SnapshotStatus,
+  type Status,
+  type StreamMessage,
+  type StreamOutput,
+  streamMessageSchema,
+  streamOutputSchema,
+  type Thinking,
+  type ToolCall,
+  type TurnComplete,
+  type TurnError,
+  type TurnEvent,
+  type TurnStarted,
+} from './protocol/stream-output.ts'
+export {
+  initialReducerState,
+  type ReducerState,
+  ResponseReducer,
+  reduce,
+  toResponse,
+} from './reducer/reduce.ts'
+export {
+  SseDecoder,
+  type SseDecoderOptions,
+  type SseEvent,
+  type SseLimit,
+  SseLimitError,
+} from './sse/decode.ts'
+export { encodeSse, type SseFrame } from './sse/encode.ts'
