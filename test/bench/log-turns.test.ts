@@ -4,8 +4,8 @@ import { eventTexts, snapshotsOf, TOKEN_CHARS, turnOf } from '../../bench/log-tu
 import { DEFAULT_BATCH_GRADIENT } from '../../packages/core/src/processor/options.ts'
 import { eventIdsOf } from '../../packages/core/src/protocol/ids.ts'
 import { isStreamEvent } from '../../packages/core/src/protocol/stream-event-guard.ts'
-import { streamOutputSchema } from '../../packages/core/src/protocol/stream-output.ts'
 import { initialReducerState, reduce, toResponse } from '../../packages/core/src/reducer/reduce.ts'
+import { streamOutputSchema } from '../../packages/core/src/schemas/stream-output.ts'
 
 test('a turn has valid events whose deltas of four characters form its text', () => {
   const turn = turnOf(7, 1000)

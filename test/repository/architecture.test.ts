@@ -141,8 +141,8 @@ describe('the token path', () => {
   })
 
   test('the check sees a package behind two imports', () => {
-    expect(packagesLoadedBy('packages/core/src/protocol/response.ts')).toContainEqual(
-      'packages/core/src/protocol/response.ts > packages/core/src/protocol/output-item.ts > packages/core/src/protocol/shape.ts > zod',
+    expect(packagesLoadedBy('packages/core/src/schemas/response.ts')).toContainEqual(
+      'packages/core/src/schemas/response.ts > packages/core/src/schemas/output-item.ts > packages/core/src/schemas/shape.ts > zod',
     )
   })
 })

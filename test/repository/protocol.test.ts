@@ -3,18 +3,18 @@
 import { parseSync } from 'oxc-parser'
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
-import { outputItemSchema } from '../../packages/core/src/protocol/output-item.ts'
-import { responseEventSchema, responseSchema } from '../../packages/core/src/protocol/response.ts'
+import { outputItemSchema } from '../../packages/core/src/schemas/output-item.ts'
+import { responseEventSchema, responseSchema } from '../../packages/core/src/schemas/response.ts'
 import {
   STREAM_EVENT_TYPES,
   streamEventSchema,
   usageSchema,
-} from '../../packages/core/src/protocol/stream-event.ts'
+} from '../../packages/core/src/schemas/stream-event.ts'
 import {
   contentSchema,
   streamMessageSchema,
   turnEventSchema,
-} from '../../packages/core/src/protocol/stream-output.ts'
+} from '../../packages/core/src/schemas/stream-output.ts'
 import { read } from './sources.ts'
 
 /** A type as text, with names resolved: objects as JSON with sorted keys. Equal types have equal texts. */

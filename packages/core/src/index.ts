@@ -82,64 +82,56 @@ export type { ProcessorOptions } from './processor/options.ts'
 export { DEFAULT_BATCH_GRADIENT, estimateTokenCount } from './processor/options.ts'
 export { StreamProcessor } from './processor/stream-processor.ts'
 export { type AppendFrame, applyAppend } from './protocol/append-frame.ts'
-export {
-  type CallEnd,
-  type CassetteHeader,
-  type CassetteRequest,
-  type CassetteResponse,
-  cassetteLineSchema,
+export type {
+  CallEnd,
+  CassetteHeader,
+  CassetteRequest,
+  CassetteResponse,
 } from './protocol/cassette.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
 export { generateEventId } from './protocol/ids.ts'
 export { isExecutedByProvider } from './protocol/item-marks.ts'
 export type { Decoded } from './protocol/json.ts'
 export { parseJsonSafe } from './protocol/json.ts'
-export { type MessageOrigin, type OutputItem, outputItemSchema } from './protocol/output-item.ts'
-export {
-  type ReducedResponse,
-  type Response,
-  type ResponseEvent,
-  type ResponseItem,
-  type ResponseStatus,
-  responseEventSchema,
-  responseSchema,
+export type { MessageOrigin, OutputItem } from './protocol/output-item.ts'
+export type {
+  ReducedResponse,
+  Response,
+  ResponseEvent,
+  ResponseItem,
+  ResponseStatus,
 } from './protocol/response.ts'
-export type { Usage } from './protocol/stream-event.ts'
-export {
-  type DecodedStreamEvent,
-  decodeStreamEvent,
-  type ErrorObject,
-  type ItemType,
-  parseStreamEvent,
-  type StreamEvent,
-  type StreamEventPayload,
-  type StreamEventType,
-  streamEventSchema,
-  type TraceContext,
-  type TurnStatus,
-  type UnknownStreamEvent,
+export type {
+  DecodedStreamEvent,
+  ErrorObject,
+  ItemType,
+  StreamEvent,
+  StreamEventPayload,
+  StreamEventType,
+  TraceContext,
+  TurnStatus,
+  UnknownStreamEvent,
+  Usage,
 } from './protocol/stream-event.ts'
 export { isStreamEvent } from './protocol/stream-event-guard.ts'
-export {
-  type Approval,
-  type Content,
-  type ContentType,
-  type ItemSnapshot,
-  type Message,
-  type MessageSnapshot,
-  type PendingCall,
-  type SnapshotStatus,
-  type Status,
-  type StreamMessage,
-  type StreamOutput,
-  streamMessageSchema,
-  streamOutputSchema,
-  type Thinking,
-  type ToolCall,
-  type TurnComplete,
-  type TurnError,
-  type TurnEvent,
-  type TurnStarted,
+export type {
+  Approval,
+  Content,
+  ContentType,
+  ItemSnapshot,
+  Message,
+  MessageSnapshot,
+  PendingCall,
+  SnapshotStatus,
+  Status,
+  StreamMessage,
+  StreamOutput,
+  Thinking,
+  ToolCall,
+  TurnComplete,
+  TurnError,
+  TurnEvent,
+  TurnStarted,
 } from './protocol/stream-output.ts'
 export {
   initialReducerState,

@@ -1,4 +1,5 @@
 export * from '@turnstream/core'
+export * from '@turnstream/core/schemas'
 export type {
   CallObserver,
   HttpProviderOptions,

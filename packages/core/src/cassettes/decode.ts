@@ -181,7 +181,7 @@ function checkHeader(line: Fields): CassetteHeader {
   for (const [name, id] of Object.entries({ turnId, threadId, tenant })) {
     if (name in line && !isId(id)) throw new LineFault(`${name} is not a non-empty string`)
   }
-  return line as CassetteHeader
+  return line as unknown as CassetteHeader
 }
 
 function isId(value: unknown): boolean {
@@ -204,7 +204,7 @@ function checkRequest(value: unknown): CassetteRequest {
     throw new LineFault('request.truncated is not true or false')
   }
   checkHeaders('request', value['headers'])
-  return value as CassetteRequest
+  return value as unknown as CassetteRequest
 }
 
 function checkResponse(value: unknown) {

@@ -1,82 +1,52 @@
-import * as z from 'zod'
-import {
-  approvalRequestItemSchema,
-  approvalResponseItemSchema,
-  cancelledItemSchema,
-  errorItemSchema,
-  functionCallItemSchema,
-  functionCallOutputItemSchema,
-  messageItemSchema,
-  outputItemSchema,
-  reasoningItemSchema,
-} from './output-item.ts'
-import { idSchema, openObject } from './shape.ts'
-import { errorObjectSchema, historyTruncatedSchema, usageSchema } from './stream-event.ts'
-
-const responseStatusSchema = z.enum(['queued', 'in_progress', 'complete', 'error', 'aborted'])
-export type ResponseStatus = z.infer<typeof responseStatusSchema>
-
-/** How an item failed or was cancelled. It keeps its position and content. */
-const outcome = {
-  error: errorObjectSchema.exactOptional(),
-  cancelled: openObject({ reason: z.string().exactOptional() }).exactOptional(),
-  /** Why its text ended early, from `item_done`. */
-  finish_reason: z.string().nullable().exactOptional(),
-  /** The call of an earlier turn that this output completes, from `item_done`. */
-  answers: openObject({ item_id: idSchema }).exactOptional(),
-}
-
-const responseItemSchema = z.discriminatedUnion('type', [
-  messageItemSchema.extend(outcome),
-  reasoningItemSchema.extend(outcome),
-  functionCallItemSchema.extend(outcome),
-  functionCallOutputItemSchema.extend(outcome),
-  approvalRequestItemSchema.extend(outcome),
-  approvalResponseItemSchema.extend(outcome),
-  errorItemSchema.extend(outcome),
-  cancelledItemSchema.extend(outcome),
-])
-export type ResponseItem = z.infer<typeof responseItemSchema>
+import type { OutputItem } from './output-item.ts'
+import type { ErrorObject, HistoryTruncated, Usage } from './stream-event.ts'
 
 /** The complete result of a turn, reduced from its StreamEvents. */
-export const responseSchema = openObject({
-  id: z.string(),
-  turn_id: z.string(),
-  thread_id: z.string(),
-  agent_id: idSchema.exactOptional(),
-  model_id: z.string(),
-  provider_id: z.string(),
-  created_at: z.number(),
-  history_truncated: historyTruncatedSchema.exactOptional(),
-  history_given: z.boolean().exactOptional(),
-  replaces: idSchema.exactOptional(),
-  updated_at: z.number(),
-  status: responseStatusSchema,
-  output_items: z.array(responseItemSchema),
-  usage: usageSchema.exactOptional(),
-  finish_reason: z.string().nullable(),
-  provider_finish_reason: z.string().nullable().exactOptional(),
-  error: errorObjectSchema.nullable(),
-})
-export type ReducedResponse = z.infer<typeof responseSchema>
+export interface ReducedResponse {
+  id: string
+  turn_id: string
+  thread_id: string
+  agent_id?: string
+  model_id: string
+  provider_id: string
+  created_at: number
+  history_truncated?: HistoryTruncated
+  history_given?: boolean
+  replaces?: string
+  updated_at: number
+  status: ResponseStatus
+  output_items: ResponseItem[]
+  usage?: Usage
+  finish_reason: string | null
+  provider_finish_reason?: string | null
+  error: ErrorObject | null
+}
 
 /** @deprecated Use `ReducedResponse`. */
 export type Response = ReducedResponse
 
+export type ResponseStatus = 'queued' | 'in_progress' | 'complete' | 'error' | 'aborted'
+
+export type ResponseItem = OutputItem & Outcome
+
+/** How an item failed or was cancelled. It keeps its position and content. */
+interface Outcome {
+  error?: ErrorObject
+  cancelled?: { reason?: string }
+  /** Why its text ended early, from `item_done`. */
+  finish_reason?: string | null
+  /** The call of an earlier turn that this output completes, from `item_done`. */
+  answers?: { item_id: string }
+}
+
 /** What a model client yields while a response is generated: the default type of ResponseStream. */
-export const responseEventSchema = z.discriminatedUnion('type', [
-  openObject({ type: z.literal('Created') }),
-  openObject({ type: z.literal('OutputItemDone'), item: outputItemSchema }),
-  openObject({
-    type: z.literal('Completed'),
-    responseId: z.string(),
-    tokenUsage: usageSchema.exactOptional(),
-  }),
-  openObject({ type: z.literal('OutputTextDelta'), delta: z.string() }),
-  openObject({ type: z.literal('ReasoningSummaryDelta'), delta: z.string() }),
-  openObject({ type: z.literal('ReasoningContentDelta'), delta: z.string() }),
-  openObject({ type: z.literal('ReasoningSummaryPartAdded') }),
-  openObject({ type: z.literal('WebSearchCallBegin'), callId: z.string() }),
-  openObject({ type: z.literal('RateLimits'), snapshot: z.record(z.string(), z.unknown()) }),
-])
-export type ResponseEvent = z.infer<typeof responseEventSchema>
+export type ResponseEvent =
+  | { type: 'Created' }
+  | { type: 'OutputItemDone'; item: OutputItem }
+  | { type: 'Completed'; responseId: string; tokenUsage?: Usage }
+  | { type: 'OutputTextDelta'; delta: string }
+  | { type: 'ReasoningSummaryDelta'; delta: string }
+  | { type: 'ReasoningContentDelta'; delta: string }
+  | { type: 'ReasoningSummaryPartAdded' }
+  | { type: 'WebSearchCallBegin'; callId: string }
+  | { type: 'RateLimits'; snapshot: Record<string, unknown> }

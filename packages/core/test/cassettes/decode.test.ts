@@ -2,11 +2,11 @@ import { Validator } from '@cfworker/json-schema'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
+import { caseCount } from '../../../../test/case-count.ts'
 import { encodeEntry, encodeHeader } from '../../src/cassettes/cassette.ts'
 import { CassetteDecoder, decodeHeader, readCassette } from '../../src/cassettes/decode.ts'
 import { computeOutputs } from '../../src/cassettes/layers.ts'
-import { cassetteLineSchema } from '../../src/protocol/cassette.ts'
-import { caseCount } from '../../../../test/case-count.ts'
+import { cassetteLineSchema } from '../../src/schemas/cassette.ts'
 import { cassetteOf, decode, encode, HEADER, recordedCall, toolsEvents } from './samples.ts'
 
 const HEAD = encodeHeader({ createdAt: 1000 })

@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { decodeChunk, EventEncoder } from '../../src/protocol/event-codec.ts'
-import {
-  STREAM_EVENT_TYPES,
-  type StreamEvent,
-  type StreamEventType,
-} from '../../src/protocol/stream-event.ts'
+import type { StreamEvent, StreamEventType } from '../../src/protocol/stream-event.ts'
+import { STREAM_EVENT_TYPES } from '../../src/schemas/stream-event.ts'
 import {
   deltaOf,
   deltasOf,

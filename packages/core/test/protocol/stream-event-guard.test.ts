@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeStreamEvent } from '../../src/protocol/stream-event.ts'
+import { caseCount } from '../../../../test/case-count.ts'
 import {
   isStreamEvent,
   payloadFault,
   streamEventFault,
 } from '../../src/protocol/stream-event-guard.ts'
-import { caseCount } from '../../../../test/case-count.ts'
+import { decodeStreamEvent } from '../../src/schemas/stream-event.ts'
 import { sampleEvents } from './samples.ts'
 
 /** Every path to a field of a value, outermost first. */

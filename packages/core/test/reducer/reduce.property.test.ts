@@ -1,11 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { unreachable } from '../../src/protocol/errors.ts'
-import {
-  type ResponseItem,
-  type ResponseStatus,
-  responseSchema,
-} from '../../src/protocol/response.ts'
+import type { ResponseItem, ResponseStatus } from '../../src/protocol/response.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import {
   initialReducerState,
@@ -14,6 +10,7 @@ import {
   reduce,
   toResponse,
 } from '../../src/reducer/reduce.ts'
+import { responseSchema } from '../../src/schemas/response.ts'
 import { end, eventsOf, reduceAll, responseTo, start } from './events.ts'
 import { anyPayloads, interleave, plannedItems } from './turns.ts'
 

@@ -8,14 +8,12 @@ import {
 import { type Clock, sleep } from '@turnstream/core/internal/async/clock'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
 import { applyAppend } from '@turnstream/core/internal/protocol/append-frame'
-import { decodeText, isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { HEADERS, ROUTES, SSE_EVENTS } from '@turnstream/core/internal/protocol/names'
-import {
-  type ItemSnapshot,
-  type StreamOutput,
-  streamOutputSchema,
-} from '@turnstream/core/internal/protocol/stream-output'
+import type { ItemSnapshot, StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
+import { decodeText } from '@turnstream/core/internal/schemas/decode'
+import { streamOutputSchema } from '@turnstream/core/internal/schemas/stream-output'
 import { SseDecoder, type SseEvent } from '@turnstream/core/internal/sse/decode'
 import * as z from 'zod'
 import { isKey } from '../server/auth/key-ring.ts'

@@ -7,8 +7,8 @@ import {
 import type {
   ErrorObject,
   StreamEventPayload,
+  Usage,
 } from '@turnstream/core/internal/protocol/stream-event'
-import { type Usage, usageSchema } from '@turnstream/core/internal/protocol/stream-event'
 import { isTurnGone } from '../log/rules.ts'
 import type { RoundEnd } from './transcript.ts'
 import type { EndReason } from './turn-control.ts'
@@ -210,8 +210,18 @@ function boundReason(reason: string): string {
 }
 
 function knownCounts(usage: Usage): Usage {
-  const names = Object.keys(usageSchema.shape)
-  return Object.fromEntries(Object.entries(usage).filter(([name]) => names.includes(name))) as Usage
+  const known = Object.entries(usage).filter(([name]) => Object.hasOwn(USAGE_FIELDS, name))
+  return Object.fromEntries(known) as unknown as Usage
+}
+
+const USAGE_FIELDS: Record<keyof Usage, true> = {
+  prompt_tokens: true,
+  completion_tokens: true,
+  total_tokens: true,
+  cached_tokens: true,
+  cache_write_tokens: true,
+  reasoning_tokens: true,
+  estimated: true,
 }
 
 function clip(text: string, chars: number): string {

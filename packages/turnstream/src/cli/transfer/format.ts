@@ -1,6 +1,4 @@
 import {
-  decode,
-  decodeText,
   isNestedDeeperThan,
   isRecord,
   MAX_JSON_NESTING,
@@ -8,6 +6,7 @@ import {
 } from '@turnstream/core/internal/protocol/json'
 import { isTenant } from '@turnstream/core/internal/protocol/names'
 import { streamEventFault } from '@turnstream/core/internal/protocol/stream-event-guard'
+import { decode, decodeText } from '@turnstream/core/internal/schemas/decode'
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
 import { UsageError } from '../command.ts'

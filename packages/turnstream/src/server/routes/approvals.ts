@@ -1,6 +1,7 @@
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import { type Approval, approvalSchema } from '@turnstream/core/internal/protocol/stream-output'
+import type { Approval } from '@turnstream/core/internal/protocol/stream-output'
+import { approvalSchema } from '@turnstream/core/internal/schemas/stream-output'
 import * as z from 'zod'
 import { type ApprovalDecision, answerApproval, isRequested } from '../../turns/approvals.ts'
 import { ANYBODY } from '../auth/authenticate.ts'

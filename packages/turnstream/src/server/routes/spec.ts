@@ -2,7 +2,7 @@ import { createRoute, type RouteConfig } from '@hono/zod-openapi'
 import { ERROR_CODES, type ErrorCode } from '@turnstream/core/internal/protocol/errors'
 import { HEADERS } from '@turnstream/core/internal/protocol/names'
 import { nearest } from '@turnstream/core/internal/protocol/nearest'
-import { approvalSchema } from '@turnstream/core/internal/protocol/stream-output'
+import { approvalSchema } from '@turnstream/core/internal/schemas/stream-output'
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
 

@@ -6,11 +6,9 @@ import {
   TurnstreamError,
 } from '@turnstream/core/internal/protocol/errors'
 import { HEADERS, ROUTES } from '@turnstream/core/internal/protocol/names'
-import { streamEventSchema } from '@turnstream/core/internal/protocol/stream-event'
-import {
-  type StreamOutput,
-  streamOutputSchema,
-} from '@turnstream/core/internal/protocol/stream-output'
+import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
+import { streamEventSchema } from '@turnstream/core/internal/schemas/stream-event'
+import { streamOutputSchema } from '@turnstream/core/internal/schemas/stream-output'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'

@@ -10,7 +10,7 @@ import {
   errorObjectSchema,
   turnStatusSchema,
   usageSchema,
-} from '@turnstream/core/internal/protocol/stream-event'
+} from '@turnstream/core/internal/schemas/stream-event'
 import * as z from 'zod'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { encodeJson, encodePage, sendRead } from '../json-response.ts'

@@ -8,7 +8,7 @@ import {
   type ErrorCode,
   TurnstreamError,
 } from '../../../../core/src/protocol/errors.ts'
-import { decode } from '../../../../core/src/protocol/json.ts'
+import { decode } from '../../../../core/src/schemas/decode.ts'
 import { describeError, describeErrorWithoutContent } from '../../../src/cli/serve/logger.ts'
 
 const CONTENT = 'Where is the treasure'

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import {
   decodeStreamEvent,
   parseStreamEvent,
   STREAM_EVENT_TYPES,
-} from '../../src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
-import { sampleEvents } from './samples.ts'
+} from '../../src/schemas/stream-event.ts'
+import { sampleEvents } from '../protocol/samples.ts'
 
 const sample = { ...sampleEvents[2] }
 
