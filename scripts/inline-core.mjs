@@ -1,16 +1,12 @@
 // Copies the modules of core that a built package imports into its own dist/core, so that it depends on no package.
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 
 const OURS = /(['"])@turnstream\/core\/internal\/([\w/-]+)\1/g
-const RELATIVE = /(?:from |import\()(['"])(\.\.?\/[^'"]+)\.js\1/g
+/** Declarations keep the `.ts` of the source. */
+const RELATIVE = /(?:from |import\()(['"])(\.\.?\/[^'"]+)\.[jt]s\1/g
+/** The source maps of core name files that the package does not have. */
+const MAP_LINK = /^\/\/# sourceMappingURL=.*\n?/m
 
 /**
  * @param {string} core the dist folder of core
@@ -18,11 +14,12 @@ const RELATIVE = /(?:from |import\()(['"])(\.\.?\/[^'"]+)\.js\1/g
  */
 export function inlineCore(core, dist) {
   for (const path of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
-    if (!/\.(?:js|d\.ts)$/.test(path)) continue
+    const [extension] = /\.d\.ts$|\.js$/.exec(path) ?? []
+    if (extension === undefined) continue
     const file = join(dist, path)
     const text = readFileSync(file, 'utf8')
     const rewritten = text.replaceAll(OURS, (_, quote, name) => {
-      copyModule(core, join(dist, 'core'), name)
+      copyModule(core, join(dist, 'core'), name, extension)
       const target = relative(dirname(file), join(dist, 'core', `${name}.js`)).replaceAll(sep, '/')
       return `${quote}${target.startsWith('.') ? target : `./${target}`}${quote}`
     })
@@ -30,17 +27,17 @@ export function inlineCore(core, dist) {
   }
 }
 
-/** With everything that it imports. @param {string} from @param {string} to @param {string} name */
-function copyModule(from, to, name) {
-  if (existsSync(join(to, `${name}.js`))) return
-  mkdirSync(dirname(join(to, name)), { recursive: true })
-  for (const extension of ['.js', '.d.ts']) {
-    copyFileSync(join(from, name + extension), join(to, name + extension))
-  }
-  const texts = ['.js', '.d.ts'].map((extension) =>
-    readFileSync(join(from, name + extension), 'utf8'),
-  )
-  for (const [, , path = ''] of texts.join('\n').matchAll(RELATIVE)) {
-    copyModule(from, to, join(dirname(name), path))
+/**
+ * Copies the code or the types of a module, with those that it imports.
+ * @param {string} from @param {string} to @param {string} name @param {string} extension
+ */
+function copyModule(from, to, name, extension) {
+  const target = join(to, name + extension)
+  if (existsSync(target)) return
+  const text = readFileSync(join(from, name + extension), 'utf8')
+  mkdirSync(dirname(target), { recursive: true })
+  writeFileSync(target, text.replace(MAP_LINK, ''))
+  for (const [, , path = ''] of text.matchAll(RELATIVE)) {
+    copyModule(from, to, join(dirname(name), path), extension)
   }
 }
