@@ -24,7 +24,7 @@ const stamp = join(product, 'dist', '.built')
 
 /** A package comes after those that it imports. */
 const ORDER = ['core', 'client', 'conformance', 'turnstream']
-/** What the tarball of turnstream has from the root of the repository. */
+/** What the tarball of turnstream has from the root of the repository. Those of the others have the license. */
 const DOCUMENTS = ['docs', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE', 'llms.txt']
 
 const inputs = [
@@ -60,6 +60,13 @@ function compile(name) {
   if (name === 'client') inlineCore(join(packages, 'core', 'dist'), join(folder, 'dist'))
 }
 
+/** Images are built without documents. @param {string} name @param {string} folder */
+function copyDocument(name, folder) {
+  if (!existsSync(join(root, name))) return
+  rmSync(join(folder, name), { recursive: true, force: true })
+  cpSync(join(root, name), join(folder, name), { recursive: true })
+}
+
 async function build() {
   for (const name of ORDER) rmSync(join(packages, name, 'dist'), { recursive: true, force: true })
   for (const name of ORDER) compile(name)
@@ -68,10 +75,8 @@ async function build() {
     recursive: true,
     filter: (path) => !path.endsWith('.ts'),
   })
-  for (const name of DOCUMENTS.filter((each) => existsSync(join(root, each)))) {
-    rmSync(join(product, name), { recursive: true, force: true })
-    cpSync(join(root, name), join(product, name), { recursive: true })
-  }
+  for (const name of DOCUMENTS) copyDocument(name, product)
+  for (const name of ORDER) copyDocument('LICENSE', join(packages, name))
   const schemas = await import(pathToFileURL(join(root, 'scripts', 'schemas.mjs')).href)
   await schemas.writeSchemas(join(product, 'dist'))
   const vite = await import('vite')

@@ -75,27 +75,6 @@ export const processor = new StreamProcessor({
 })
 `
 
-/** As strict as projects are; `types` is empty, so that nothing of Node's types may be needed. */
-export function tsconfig(resolution: Record<string, string>): object {
-  return {
-    compilerOptions: {
-      target: 'es2023',
-      lib: ['es2023', 'dom', 'dom.iterable'],
-      types: [],
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      noUncheckedIndexedAccess: true,
-      noPropertyAccessFromIndexSignature: true,
-      verbatimModuleSyntax: true,
-      resolveJsonModule: true,
-      skipLibCheck: false,
-      noEmit: true,
-      ...resolution,
-    },
-    files: ['consumer.ts'],
-  }
-}
-
 /** A user's program, compiled but not run. The lines marked as errors must stay errors. */
 export const PROGRAM = `
 import {

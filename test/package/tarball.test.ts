@@ -1,24 +1,21 @@
 // @module-tag slow
-import { execFileSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { builtinModules } from 'node:module'
-import { tmpdir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { join } from 'node:path'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import packageJson from '../../package.json' with { type: 'json' }
-import { root, sourceFiles } from '../repository/sources.ts'
+import { root } from '../repository/sources.ts'
 import * as consumer from './consumer.ts'
+import {
+  exampleIn,
+  filesUnder,
+  folderOf,
+  PACKAGES,
+  type PackageName,
+  type Packed,
+  Project,
+  RESOLUTIONS,
+} from './packed.ts'
 
 const SCHEMAS = [
   'cassette',
@@ -33,51 +30,85 @@ const SCHEMAS = [
 // Compilers and bundlers run here, on machines that may be busy with the other tests.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-/** A project that has the packed package installed, and nothing else but its dependencies. */
-let project: string
-let packed: string[]
+/** A project that has turnstream installed: the four packages, and nothing else but their dependencies. */
+const project = new Project()
+let packed: Record<PackageName, Packed>
 
 beforeAll(() => {
-  if (!existsSync(join(root, 'dist', 'index.js'))) throw new Error('no dist/: run `npm run build`')
-  project = mkdtempSync(join(tmpdir(), 'turnstream-package-'))
-  packed = pack(project)
-  const modules = join(project, 'node_modules')
-  mkdirSync(join(modules, 'turnstream'), { recursive: true })
-  run('tar', ['-xzf', tarballName(), '-C', 'node_modules/turnstream', '--strip-components=1'])
-  for (const name of [...Object.keys(packageJson.dependencies), 'react']) {
-    // The name of a package may have a scope, which is a folder.
-    mkdirSync(dirname(join(modules, name)), { recursive: true })
-    symlinkSync(join(root, 'node_modules', name), join(modules, name))
+  const isBuilt = existsSync(join(folderOf('turnstream'), 'dist/index.js'))
+  if (!isBuilt) throw new Error('no dist/: run `npm run build`')
+  const entries = PACKAGES.map((name) => [name, project.pack(name)])
+  packed = Object.fromEntries(entries) as Record<PackageName, Packed>
+  const dependencies = new Set(['react'])
+  for (const each of Object.values(packed)) {
+    project.unpack(each)
+    for (const name of Object.keys(each.manifest.dependencies ?? {})) dependencies.add(name)
   }
-  writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
+  for (const { manifest } of Object.values(packed)) dependencies.delete(manifest.name)
+  project.link([...dependencies])
 })
 
-afterAll(() => {
-  rmSync(project, { recursive: true, force: true })
-})
+afterAll(() => project.remove())
 
-test('the tarball contains exactly the build, its sources and the documents', () => {
-  const sources = sourceFiles()
-  const compiled = sources.flatMap((file) => {
-    const name = file.replace(/^src\//, 'dist/').replace(/\.ts$/, '')
-    return ['.d.ts', '.d.ts.map', '.js', '.js.map'].map((extension) => `${name}${extension}`)
+describe('the tarballs', () => {
+  /** What they have besides their sources, the compiled sources, and what all have. */
+  const more: Record<PackageName, () => string[]> = {
+    core: () => [],
+    client: () => [
+      'dist/core/async/clock.d.ts',
+      'dist/core/protocol/append-frame.d.ts',
+      'dist/core/protocol/append-frame.js',
+      'dist/core/protocol/heartbeat.js',
+      'dist/core/protocol/names.js',
+      'dist/core/protocol/output-item.d.ts',
+      'dist/core/protocol/stream-event.d.ts',
+      'dist/core/protocol/stream-output.d.ts',
+    ],
+    conformance: () => [],
+    turnstream: () => {
+      const folder = folderOf('turnstream')
+      const demos = filesUnder(join(folder, 'dist/cli/demo'), folder).filter((file) =>
+        file.includes('.cassette.jsonl'),
+      )
+      expect(demos).toHaveLength(5)
+      const documents = ['docs', 'examples'].flatMap((name) => filesUnder(join(root, name), root))
+      return [
+        ...demos,
+        ...SCHEMAS.map((name) => `dist/schema/${name}.json`),
+        ...filesUnder(join(folder, 'dist/web'), folder),
+        ...['CHANGELOG.md', 'llms.txt', ...documents],
+      ]
+    },
+  }
+
+  test.each(PACKAGES)('%s has its build, its sources and its documents', (name) => {
+    const folder = folderOf(name)
+    const sources = filesUnder(join(folder, 'src'), folder).filter((file) => file.endsWith('.ts'))
+    const compiled = sources.flatMap((file) => {
+      const path = file.replace(/^src\//, 'dist/').replace(/\.ts$/, '')
+      return ['.d.ts', '.d.ts.map', '.js', '.js.map'].map((extension) => `${path}${extension}`)
+    })
+    const common = ['LICENSE', 'README.md', 'package.json']
+    const advice = 'if dist/ is older than src/, run `npm run build`'
+    expect(packed[name].files.toSorted(), advice).toEqual(
+      [...sources, ...compiled, ...common, ...more[name]()].toSorted(),
+    )
   })
-  const schemas = SCHEMAS.map((name) => `packages/turnstream/dist/schema/${name}.json`)
-  const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'llms.txt', 'package.json']
-  const shown = ['packages/turnstream/dist/web', 'docs', 'examples'].flatMap(filesUnder)
-  const demos = filesUnder('packages/turnstream/dist/cli/demo').filter((file) =>
-    file.includes('.cassette.jsonl'),
-  )
-  expect(demos).toHaveLength(5)
-  const expected = [...sources, ...compiled, ...demos, ...schemas, ...documents, ...shown]
-  const advice = 'if dist/ is older than src/, run `npm run build`'
-  expect(packed.toSorted(), advice).toEqual(expected.toSorted())
+
+  test('have one version, and depend on exactly that version of each other', () => {
+    const manifests = Object.values(packed).map(({ manifest }) => manifest)
+    const names = new Set(manifests.map(({ name }) => name))
+    const versions = manifests.flatMap(({ version, dependencies = {} }) => [
+      version,
+      ...Object.entries(dependencies).flatMap(([name, range]) => (names.has(name) ? range : [])),
+    ])
+    expect(new Set(versions).size).toBe(1)
+  })
 })
 
 describe('in Node', () => {
   test('import resolves every entry point', () => {
-    writeFileSync(join(project, 'import.mjs'), consumer.importScript(SCHEMAS))
-    expect(JSON.parse(run(process.execPath, ['import.mjs']))).toEqual({
+    expect(JSON.parse(project.runModule(consumer.importScript(SCHEMAS)))).toEqual({
       code: 'TIMEOUT',
       casesOfLogs: true,
       fakeTime: 5,
@@ -85,37 +116,38 @@ describe('in Node', () => {
       client: { connection: { status: 'idle' } },
       hook: 'useThread',
       schemas: SCHEMAS.map((name) => `turnstream/schema/${name}.json`),
-      version: packageJson.version,
+      version: packed.turnstream.manifest.version,
     })
   })
 
   test('require also resolves them', () => {
-    writeFileSync(join(project, 'require.cjs'), consumer.REQUIRE_SCRIPT)
-    expect(run(process.execPath, ['--no-warnings', 'require.cjs'])).toBe('TIMEOUT 5 MemoryLog 0\n')
+    project.write('require.cjs', consumer.REQUIRE_SCRIPT)
+    expect(project.run(process.execPath, ['--no-warnings', 'require.cjs'])).toBe(
+      'TIMEOUT 5 MemoryLog 0\n',
+    )
   })
 
   test('other files are not exported', () => {
-    writeFileSync(join(project, 'reach.mjs'), "await import('turnstream/dist/protocol/json.js')\n")
-    expect(() => run(process.execPath, ['reach.mjs'])).toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED')
+    const program = "await import('turnstream/dist/turns/turn.js')\n"
+    expect(() => project.runModule(program)).toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED')
   })
 })
 
 test('bundlers of server components see that the hooks are for the client', () => {
-  const hooks = readFileSync(join(project, 'node_modules/turnstream/dist/react.js'), 'utf8')
+  const hooks = readFileSync(join(project.folder, 'node_modules/turnstream/dist/react.js'), 'utf8')
   expect(hooks).toMatch(/^'use client';?\n/)
 })
 
 test('a gateway works beside another copy of hono, as in projects that depend on hono', () => {
-  const copy = join(project, 'node_modules/turnstream/node_modules/hono')
+  const copy = join(project.folder, 'node_modules/turnstream/node_modules/hono')
   cpSync(join(root, 'node_modules/hono'), copy, { recursive: true, dereference: true })
-  writeFileSync(join(project, 'two-honos.mjs'), consumer.TWO_HONOS)
-  expect(run(process.execPath, ['two-honos.mjs'])).toBe('200 REQUEST_INVALID\n')
+  expect(project.runModule(consumer.TWO_HONOS)).toBe('200 REQUEST_INVALID\n')
   rmSync(copy, { recursive: true })
 })
 
 describe('the command', () => {
   test('is executable and prints its version', () => {
-    expect(runCommand(['--version']).trim()).toBe(packageJson.version)
+    expect(runCommand(['--version']).trim()).toBe(packed.turnstream.manifest.version)
   })
 
   test('prints help', () => {
@@ -144,48 +176,25 @@ describe('in a browser bundle', () => {
 })
 
 describe('the types', () => {
-  test.each([
-    ['nodenext', { module: 'nodenext' }],
-    ['bundler', { module: 'esnext', moduleResolution: 'bundler' }],
-  ])('satisfy a strict project with module resolution %s', (name, resolution) => {
-    writeFileSync(join(project, 'consumer.ts'), consumer.PROGRAM)
-    const config = consumer.tsconfig(resolution)
-    writeFileSync(join(project, `tsconfig.${name}.json`), JSON.stringify(config))
-    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
-    expect(run(process.execPath, [tsc, '-p', `tsconfig.${name}.json`])).toBe('')
-  })
+  test.each(RESOLUTIONS)(
+    'satisfy a strict project with module resolution %s',
+    (_name, resolution) => {
+      expect(project.checkTypes(consumer.PROGRAM, resolution)).toBe('')
+    },
+  )
 })
 
-function pack(into: string): string[] {
-  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', into]
-  const text = execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' })
-  const [report] = JSON.parse(text) as { files: { path: string }[] }[]
-  return (report?.files ?? []).map((file) => file.path)
-}
-
-function filesUnder(folder: string): string[] {
-  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
-}
-
-function tarballName(): string {
-  return `${packageJson.name}-${packageJson.version}.tgz`
-}
+test('the example of @turnstream/conformance passes', () => {
+  project.write('log.test.mjs', exampleIn('conformance').code)
+  const report = project.run(process.execPath, ['--test', '--test-reporter=tap', 'log.test.mjs'])
+  expect(report).toMatch(/^# fail 0$/m)
+  expect(Number(/^# pass (\d+)$/m.exec(report)?.[1])).toBeGreaterThan(100)
+})
 
 function runCommand(args: string[]): string {
-  const command = join(project, 'node_modules', 'turnstream', packageJson.bin.turnstream)
-  return run(command, args)
-}
-
-/** Runs a program in the project; throws with what it wrote to stderr or stdout. */
-function run(program: string, args: string[]): string {
-  try {
-    return execFileSync(program, args, { cwd: project, encoding: 'utf8', stdio: 'pipe' })
-  } catch (error) {
-    const { stderr, stdout } = error as { stderr?: string; stdout?: string }
-    throw new Error(`${program} ${args.join(' ')} failed\n${stdout}${stderr}`, { cause: error })
-  }
+  const { bin } = packed.turnstream.manifest
+  const command = join(project.folder, 'node_modules/turnstream', bin?.['turnstream'] ?? '')
+  return project.run(command, args)
 }
 
 interface Bundle {
@@ -197,15 +206,15 @@ interface Bundle {
 }
 
 async function bundleFor(source: string): Promise<Bundle> {
-  writeFileSync(join(project, 'entry.js'), source)
+  project.write('entry.js', source)
   const result = await build({
-    root: project,
+    root: project.folder,
     configFile: false,
     logLevel: 'silent',
     build: {
       write: false,
       minify: false,
-      lib: { entry: join(project, 'entry.js'), formats: ['es'] },
+      lib: { entry: join(project.folder, 'entry.js'), formats: ['es'] },
     },
   })
   const outputs = (Array.isArray(result) ? result : [result]) as Rolldown.RolldownOutput[]
