@@ -7,8 +7,8 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { turnstream } from '../../packages/turnstream/test/cli/process.ts'
-import { exampleIn, filesUnder, Project, RESOLUTIONS } from './packed.ts'
-import { describeSizes } from './sizes.ts'
+import { bundle, bundleWithEsbuild } from './bundle.ts'
+import { exampleIn, folderOf, Project, RESOLUTIONS } from './packed.ts'
 
 const project = new Project()
 const modules = join(project.folder, 'node_modules')
@@ -43,13 +43,19 @@ describe('the types', () => {
   })
 })
 
-test('the build has nothing of core but what is used', () => {
-  const files = filesUnder(join(dist, 'core'), dist)
-  expect(files.filter((file) => file.endsWith('.js'))).toHaveLength(3)
-})
-
-describe('its entries', () => {
-  describeSizes(() => dist, 'js')
+describe.each([
+  ['Vite', bundle],
+  ['esbuild', bundleWithEsbuild],
+])('minified by %s', (_name, bundled) => {
+  test.each(['index', 'share', 'react'])(
+    '%s is as long as bundled from the sources',
+    async (entry) => {
+      const lengthIn = async (file: string) =>
+        (await bundled(`export * from '${file}'`, entry === 'react' ? ['react'] : [])).length
+      const packed = await lengthIn(join(dist, `${entry}.js`))
+      expect(packed).toBe(await lengthIn(join(folderOf('client'), 'src', `${entry}.ts`)))
+    },
+  )
 })
 
 const PROGRAM = `

@@ -19,8 +19,10 @@ export function schemaOf<T>() {
 }
 
 /** Whether the compiler sees no difference: in a field, or in whether it is optional. */
+// oxlint-disable typescript/no-unnecessary-type-parameters -- it compares two generic functions by their bodies
 type Same<One, Other> =
   (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false
+// oxlint-enable typescript/no-unnecessary-type-parameters
 
 /** Writes intersections out, which the comparison needs. */
 type Plain<T> = T extends object ? { [Name in keyof T]: Plain<T[Name]> } : T
