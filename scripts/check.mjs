@@ -1,7 +1,9 @@
 // All checks before a merge, except the tests. The two lists run in parallel, after the build: the types of examples are
 // in `dist`, and must not change while the linter reads them.
 import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 
+const packages = readdirSync('packages').map((name) => `packages/${name}`)
 const build = [['build', 'node', 'scripts/build.mjs']]
 
 const lanes = [
@@ -15,8 +17,10 @@ const lanes = [
   [
     ['unused code', 'npx', 'knip'],
     ['audit', 'node', 'scripts/audit.mjs'],
-    ['package', 'npx', 'publint', '--strict'],
-    ['exported types', 'npx', 'attw', '--pack', '.', '--profile', 'esm-only'],
+    ...packages.flatMap((folder) => [
+      [folder, 'npx', 'publint', '--strict', folder],
+      [`types of ${folder}`, 'npx', 'attw', '--pack', folder, '--profile', 'esm-only'],
+    ]),
   ],
 ]
 

@@ -1,7 +1,7 @@
 /** The audit against a registry of the test, by the real npm. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,15 +11,20 @@ import { freePort } from '../../packages/turnstream/test/cli/support.ts'
 
 const SCRIPT = new URL('../../scripts/audit.mjs', import.meta.url).pathname
 
-/** A package with a dependency for use, and one for development. */
+/** A workspace whose package has a dependency for use, with another one for development. */
 function project(): string {
   const folder = mkdtempSync(join(tmpdir(), 'turnstream-audit-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const needs = { dependencies: { used: '1.0.0' }, devDependencies: { tool: '1.0.0' } }
-  const named = { name: 'project', version: '1.0.0', ...needs }
-  writeFileSync(join(folder, 'package.json'), JSON.stringify(named))
+  const named = { name: 'project', version: '1.0.0', workspaces: ['product'] }
+  const manifest = { ...named, devDependencies: { tool: '1.0.0' } }
+  const product = { name: 'product', version: '1.0.0', dependencies: { used: '1.0.0' } }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
+  mkdirSync(join(folder, 'product'))
+  writeFileSync(join(folder, 'product/package.json'), JSON.stringify(product))
   const packages = {
-    '': named,
+    '': manifest,
+    product,
+    'node_modules/product': { resolved: 'product', link: true },
     'node_modules/used': { version: '1.0.0' },
     'node_modules/tool': { version: '1.0.0', dev: true },
   }

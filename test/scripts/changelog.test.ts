@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -37,7 +45,12 @@ describe('closing the section Unreleased', () => {
   })
 })
 
-test('npm run release bumps, commits and tags with the changelog closed', {
+const PACKAGES = {
+  'packages/core': { name: '@x/core', version: '0.1.0', dependencies: { zod: '4.0.0' } },
+  'packages/x': { name: 'x', version: '0.1.0', dependencies: { '@x/core': '0.1.0' } },
+}
+
+test('npm run release bumps all packages, commits and tags with the changelog closed', {
   tags: ['slow'],
 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'turnstream-release-'))
@@ -48,11 +61,21 @@ test('npm run release bumps, commits and tags with the changelog closed', {
       scripts: Record<string, string>
     }
     const { release, version } = scripts
-    const pkg = { name: 'x', version: '0.1.0', private: true, scripts: { release, version } }
-    writeFileSync(join(folder, 'package.json'), JSON.stringify(pkg))
+    const pkg = { name: 'workspace', version: '0.1.0', private: true, workspaces: ['packages/*'] }
+    const packages = { '': pkg, ...PACKAGES }
+    const write = (file: string, json: object) =>
+      writeFileSync(join(folder, file), JSON.stringify(json))
+    write('package.json', { ...pkg, scripts: { release, version } })
+    write('package-lock.json', { ...pkg, lockfileVersion: 3, requires: true, packages })
+    for (const [path, manifest] of Object.entries(PACKAGES)) {
+      mkdirSync(join(folder, path), { recursive: true })
+      write(`${path}/package.json`, manifest)
+    }
     writeFileSync(join(folder, 'CHANGELOG.md'), CHANGELOG)
     mkdirSync(join(folder, 'scripts'))
-    cpSync('scripts/changelog.mjs', join(folder, 'scripts/changelog.mjs'))
+    for (const name of ['changelog.mjs', 'set-version.mjs']) {
+      cpSync(`scripts/${name}`, join(folder, 'scripts', name))
+    }
     run('git', 'init', '--quiet')
     run('git', 'config', 'user.name', 'Test')
     run('git', 'config', 'user.email', 'test@example.com')
@@ -65,7 +88,34 @@ test('npm run release bumps, commits and tags with the changelog closed', {
     expect(run('git', 'status', '--porcelain')).toBe('')
     const notes = run('node', 'scripts/changelog.mjs', 'notes', '0.2.0')
     expect(notes).toBe('### Added\n\n- A feature.\n')
+
+    const released = {
+      'packages/core': { ...PACKAGES['packages/core'], version: '0.2.0' },
+      'packages/x': { name: 'x', version: '0.2.0', dependencies: { '@x/core': '0.2.0' } },
+    }
+    const read = (file: string) => JSON.parse(run('git', 'show', `HEAD:${file}`)) as object
+    expect(read('package-lock.json')).toMatchObject({ version: '0.2.0', packages: released })
+    for (const [path, manifest] of Object.entries(released)) {
+      expect(read(`${path}/package.json`)).toEqual(manifest)
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+test('a release publishes every package after those that it depends on', () => {
+  const workflow = readFileSync('.github/workflows/release.yml', 'utf8')
+  const published = Array.from(workflow.matchAll(/ -w (\S+)/g), ([, name = '']) => name)
+  const manifests = readdirSync('packages').map(
+    (folder) =>
+      JSON.parse(readFileSync(`packages/${folder}/package.json`, 'utf8')) as {
+        name: string
+        dependencies?: Record<string, string>
+      },
+  )
+  expect(published.toSorted()).toEqual(manifests.map(({ name }) => name).toSorted())
+  for (const { name, dependencies = {} } of manifests) {
+    const ours = Object.keys(dependencies).filter((each) => published.includes(each))
+    for (const each of ours) expect(published.indexOf(each)).toBeLessThan(published.indexOf(name))
   }
 })
