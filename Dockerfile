@@ -2,20 +2,20 @@
 
 FROM node:24-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json ./
-# No dependency needs its install script: native parts are prebuilt for glibc.
-RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
+COPY package.json package-lock.json tsconfig.json ./
 COPY scripts ./scripts
-COPY src ./src
-RUN node scripts/build.mjs
+COPY packages ./packages
+COPY web ./web
+# No dependency needs its install script: native parts are prebuilt for glibc.
+RUN npm ci --ignore-scripts --no-audit --no-fund && node scripts/build.mjs
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && rm -rf packages/*/src
 
 FROM node:24-slim
 ENV NODE_ENV=production
 WORKDIR /app
-COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && npm cache clean --force
-COPY --from=build /app/dist ./dist
+# The packages are linked into node_modules.
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/packages ./packages
 
 # Turns are stored in /data/.turnstream, and /data/turnstream.config.json is read.
 RUN install -d -o node -g node -m 700 /data
@@ -31,5 +31,5 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
 
 # Running turns have 30 s to end. `docker stop` waits only 10 s by default: pass --timeout 45.
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["node", "/app/dist/cli/main.js"]
+ENTRYPOINT ["node", "/app/packages/turnstream/dist/cli/main.js"]
 CMD ["serve"]

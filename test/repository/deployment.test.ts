@@ -1,9 +1,18 @@
 /** The files for containers and systemd: what they say is checked, and run where that takes no engine. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { readConfiguration } from '../../packages/turnstream/src/cli/serve/configuration.ts'
 import { parseDuration, SETTINGS } from '../../packages/turnstream/src/cli/serve/settings.ts'
@@ -54,20 +63,80 @@ const valuesOf = (name: string, lines = INSTRUCTIONS) =>
   lines.flatMap((line) => (line.startsWith(`${name} `) ? line.slice(name.length + 1) : []))
 const FINAL = INSTRUCTIONS.slice(INSTRUCTIONS.findLastIndex((line) => line.startsWith('FROM ')))
 
+/** The paths that it copies from the repository. */
+const COPIED = valuesOf('COPY')
+  .filter((value) => !value.startsWith('--from'))
+  .flatMap((value) => value.split(' ').slice(0, -1))
+
+/** Links packages into a folder as npm installs them: ours from its workspaces, the others from the repository. */
+function linkPackages(folder: string, names: readonly string[]): void {
+  rmSync(join(folder, 'node_modules'), { recursive: true, force: true })
+  mkdirSync(join(folder, 'node_modules/@turnstream'), { recursive: true })
+  for (const name of ['core', 'client', 'conformance']) {
+    symlinkSync(`../../packages/${name}`, join(folder, 'node_modules/@turnstream', name))
+  }
+  for (const name of names) {
+    const link = join(folder, 'node_modules', name)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(join(root, 'node_modules', name), link)
+  }
+}
+
+interface Manifest {
+  name: string
+  version: string
+  dependencies?: Record<string, string>
+}
+
 describe('the Dockerfile', () => {
   test('copies existing files that .dockerignore does not exclude', () => {
     const allowed = read('.dockerignore').match(/^!(.+)$/gm) ?? []
-    const copied = valuesOf('COPY')
-      .filter((value) => !value.startsWith('--from'))
-      .flatMap((value) => value.split(' ').slice(0, -1))
-    expect(copied).toContain('src')
-    for (const path of copied) expect(existsSync(join(root, path)), path).toBe(true)
-    expect([...new Set(copied)].toSorted()).toEqual(allowed.map((line) => line.slice(1)).toSorted())
+    expect(COPIED).toContain('packages')
+    for (const path of COPIED) expect(existsSync(join(root, path)), path).toBe(true)
+    expect(COPIED.toSorted()).toEqual(allowed.map((line) => line.slice(1)).toSorted())
+  })
+
+  test('builds from what it copies, and its command runs without sources', {
+    timeout: 3 * TIMEOUT,
+    tags: ['slow'],
+  }, () => {
+    const folder = temporaryFolder()
+    const isIgnored = (path: string) => /^packages\/[^/]+\/(dist|test)$|node_modules$/.test(path)
+    for (const path of COPIED) {
+      const filter = (source: string) => !isIgnored(relative(root, source))
+      cpSync(join(root, path), join(folder, path), { recursive: true, filter })
+    }
+    const ours = /^(@turnstream|turnstream|\..*)$/
+    const installed = readdirSync(join(root, 'node_modules')).filter((name) => !ours.test(name))
+    linkPackages(folder, installed)
+    const built = spawnSync(process.execPath, ['scripts/build.mjs'], {
+      cwd: folder,
+      encoding: 'utf8',
+    })
+    expect(built).toMatchObject({ status: 0, stderr: '' })
+
+    const manifests = readdirSync(join(folder, 'packages')).map((name) => {
+      rmSync(join(folder, 'packages', name, 'src'), { recursive: true })
+      return JSON.parse(read(`packages/${name}/package.json`)) as Manifest
+    })
+    const used = manifests.flatMap(({ dependencies = {} }) => Object.keys(dependencies))
+    linkPackages(
+      folder,
+      [...new Set(used)].filter((name) => !name.startsWith('@turnstream/')),
+    )
+    const [program, main = ''] = JSON.parse(valuesOf('ENTRYPOINT')[0] ?? '') as string[]
+    expect(program).toBe('node')
+    const args = [main.replace('/app', folder), '--version']
+    const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    expect(stdout.trim()).toBe(manifests.find(({ name }) => name === 'turnstream')?.version)
   })
 
   test('ends with production dependencies and the build, as an unprivileged user', () => {
-    expect(valuesOf('RUN', FINAL)[0]).toContain('npm ci --omit=dev --ignore-scripts')
-    expect(valuesOf('COPY', FINAL).at(-1)).toBe('--from=build /app/dist ./dist')
+    expect(valuesOf('RUN').at(-2)).toContain('npm ci --omit=dev --ignore-scripts')
+    expect(valuesOf('COPY', FINAL)).toEqual([
+      '--from=build /app/node_modules ./node_modules',
+      '--from=build /app/packages ./packages',
+    ])
     expect(valuesOf('USER', FINAL)).toEqual(['node'])
     expect(FINAL.findIndex((line) => line.startsWith('USER '))).toBeLessThan(
       FINAL.findIndex((line) => line.startsWith('ENTRYPOINT ')),
@@ -275,7 +344,9 @@ describe('the systemd unit', () => {
   })
 
   test("starts the package's command and waits longer than the grace period", () => {
-    const { bin } = JSON.parse(read('package.json')) as { bin: { turnstream: string } }
+    const { bin } = JSON.parse(read('packages/turnstream/package.json')) as {
+      bin: { turnstream: string }
+    }
     expect(settingsOf('ExecStart')[0]).toContain(`node_modules/turnstream/${bin.turnstream} serve`)
     expect(settingsOf('ExecReload')).toEqual(['kill -HUP $MAINPID'])
     expect(Number(settingsOf('TimeoutStopSec')[0])).toBeGreaterThan(GRACE_S)
