@@ -17,7 +17,7 @@ import { root } from '../repository/sources.ts'
 export const PACKAGES = ['core', 'client', 'conformance', 'turnstream'] as const
 export type PackageName = (typeof PACKAGES)[number]
 
-export interface Manifest {
+interface Manifest {
   readonly name: string
   readonly version: string
   readonly dependencies?: Readonly<Record<string, string>>
