@@ -25,6 +25,7 @@ const PACKAGES_MAY_IMPORT: Record<string, readonly string[]> = {
 /** Each folder of a package, and what it may import of the same package. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   'core/protocol': [],
+  'core/schemas': ['protocol'],
   'core/async': ['protocol'],
   'core/sse': [],
   'core/formats': ['protocol', 'async', 'sse'],
@@ -51,6 +52,7 @@ const NODE_GLOBALS = ['process', 'Buffer', 'global', 'require', '__dirname', '__
 
 /** What runs once per token, where a schema library would cost more than the work itself, or in a page. */
 const TOKEN_PATH = [
+  'core/protocol',
   'core/async',
   'core/sse',
   'core/formats',
@@ -138,6 +140,10 @@ describe('the token path', () => {
 
   test.each(TOKEN_PATH)('%s loads no package, directly or through others', (folder) => {
     expect(filesOf(folder).flatMap((file) => packagesLoadedBy(file))).toEqual([])
+  })
+
+  test('the main entry of core loads no package', () => {
+    expect(packagesLoadedBy('packages/core/src/index.ts')).toEqual([])
   })
 
   test('the check sees a package behind two imports', () => {

@@ -11,13 +11,17 @@ const ENTRIES = [
 /** Mentioned in public signatures, but nothing that a user has to name. */
 const OPAQUE: ReadonlySet<string> = new Set([
   'Admit', // a callback, written where it is passed
+  'ApprovalRequest', // made by the gateway
   'Aliases', // of methods that only adapters call
   'CallFields',
   'GatewayEnv', // what the middleware of the gateway tells its routes
   'Head', // what a ReducerState is made of
   'IdIndex',
   'Items',
+  'Payloads', // of which `StreamEventPayload` names each
+  'SnapshotFields', // what each snapshot has
   'Settle', // of a method that only the processor calls
+  'TurnEnd', // what TurnComplete and TurnError have
   'Tenants', // of a constructor that only the log itself calls
 ])
 

@@ -1,5 +1,5 @@
 import type { OutputItem } from './output-item.ts'
-import type { ErrorObject, HistoryTruncated, Usage } from './stream-event.ts'
+import type { ErrorObject, Usage } from './stream-event.ts'
 
 /** The complete result of a turn, reduced from its StreamEvents. */
 export interface ReducedResponse {
@@ -10,7 +10,7 @@ export interface ReducedResponse {
   model_id: string
   provider_id: string
   created_at: number
-  history_truncated?: HistoryTruncated
+  history_truncated?: { turns_dropped: number }
   history_given?: boolean
   replaces?: string
   updated_at: number
@@ -27,10 +27,8 @@ export type Response = ReducedResponse
 
 export type ResponseStatus = 'queued' | 'in_progress' | 'complete' | 'error' | 'aborted'
 
-export type ResponseItem = OutputItem & Outcome
-
-/** How an item failed or was cancelled. It keeps its position and content. */
-interface Outcome {
+/** An item with its outcome. It keeps its position and content when it fails or is cancelled. */
+export type ResponseItem = OutputItem & {
   error?: ErrorObject
   cancelled?: { reason?: string }
   /** Why its text ended early, from `item_done`. */

@@ -1,19 +1,16 @@
 import type { MessageOrigin, OutputItem } from './output-item.ts'
 
 /** One event of the `events` log. */
-export type StreamEvent = { [Type in StreamEventType]: Event<Type> }[StreamEventType]
-
-interface Event<Type extends StreamEventType> extends Envelope {
-  type: Type
-  payload: StreamEventPayload<Type>
-}
-
-interface Envelope {
-  event_id: string
-  timestamp: number
-  trace_context: TraceContext
-  run_id: string
-}
+export type StreamEvent = {
+  [Type in StreamEventType]: {
+    event_id: string
+    timestamp: number
+    trace_context: TraceContext
+    run_id: string
+    type: Type
+    payload: StreamEventPayload<Type>
+  }
+}[StreamEventType]
 
 export type StreamEventPayload<Type extends StreamEventType = StreamEventType> = Payloads[Type]
 export type StreamEventType = keyof Payloads
@@ -29,7 +26,8 @@ interface Payloads {
     model_id: string
     provider_id: string
     created_at: number
-    history_truncated?: HistoryTruncated
+    /** The provider did not get the complete thread: this many of the oldest turns were left out. */
+    history_truncated?: { turns_dropped: number }
     /** The caller gave the history: earlier turns of the thread do not precede this one. */
     history_given?: boolean
     /** The turn of the thread that this one replaces, together with all later ones. */
@@ -133,13 +131,8 @@ export interface AnsweredCall {
   arguments: string
 }
 
-/** The provider did not get the complete thread: this many of the oldest turns were left out. */
-export interface HistoryTruncated {
-  turns_dropped: number
-}
-
 /** A well-formed event of a type that this version does not know. */
-export interface UnknownStreamEvent extends Envelope {
+export interface UnknownStreamEvent extends Omit<StreamEvent, 'type' | 'payload'> {
   type: string
   payload: { type: string }
 }

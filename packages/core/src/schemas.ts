@@ -1,0 +1,5 @@
+export { cassetteLineSchema } from './schemas/cassette.ts'
+export { outputItemSchema } from './schemas/output-item.ts'
+export { responseEventSchema, responseSchema } from './schemas/response.ts'
+export { decodeStreamEvent, parseStreamEvent, streamEventSchema } from './schemas/stream-event.ts'
+export { streamMessageSchema, streamOutputSchema } from './schemas/stream-output.ts'

@@ -1,5 +1,0 @@
-export { cassetteLineSchema } from './cassette.ts'
-export { outputItemSchema } from './output-item.ts'
-export { responseEventSchema, responseSchema } from './response.ts'
-export { decodeStreamEvent, parseStreamEvent, streamEventSchema } from './stream-event.ts'
-export { streamMessageSchema, streamOutputSchema } from './stream-output.ts'
