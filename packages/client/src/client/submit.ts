@@ -1,3 +1,4 @@
+import { promptItemId } from '@turnstream/core/internal/protocol/item-ids'
 import type { MessageSnapshot } from '@turnstream/core/internal/protocol/stream-output'
 import type { TurnView } from './view.ts'
 
@@ -142,7 +143,7 @@ export const optimisticTurn = (
     { type: 'message', origin: 'user', content: prompt } as const,
   ]
   const items = messages.map((message, index): MessageSnapshot => {
-    const itemId = `${turnId}-user-prompt${index ? `-${index + 1}` : ''}`
+    const itemId = promptItemId(turnId, index + 1)
     const texts = [message.content].flat().map((part) => (part as Partial<TextPart>).text ?? part)
     const content = texts.filter((text) => typeof text === 'string').join('\n')
     return { ...message, turnId, threadId, itemId, status: 'create', content }

@@ -1,8 +1,8 @@
 import { ERROR_CODES, type ErrorCode } from '../protocol/errors.ts'
-import { isExecutedByProvider, isInputItem, isRefusal } from '../protocol/item-marks.ts'
+import { isInputItem, isPromptItem } from '../protocol/item-ids.ts'
+import { isExecutedByProvider, isRefusal } from '../protocol/item-marks.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import { USER_PROMPT_ID } from '../protocol/started-items.ts'
 import type {
   ErrorObject,
   StreamEvent,
@@ -163,7 +163,7 @@ export class AnswerReader {
     if (this.#items.has(id)) return
     if (type === 'function_call_output') this.#answer(payload.call_id)
     // The author of a prompt without an origin is known only when it is done.
-    if (type === 'message' && origin === undefined && id.includes(USER_PROMPT_ID)) return
+    if (type === 'message' && origin === undefined && isPromptItem(id)) return
     const kind = kindOf(type, payload)
     if (kind === undefined) {
       this.#items.set(id, 'hidden')

@@ -7,6 +7,8 @@ export interface RunContext {
   tenant?: string
   /** Which call of the turn this is, from 1: one per round of the tool loop. 1 by default. */
   round?: number
+  /** Generates the ids of the response's items. By default they are numbered from 1. */
+  nextItemId?: () => string
   /** Maximum characters of one tool call's arguments. The provider's own limit by default. */
   maxArgumentChars?: number
   /** Called for each retry. */

@@ -1,4 +1,5 @@
 import { GrowingText } from '../async/growing-text.ts'
+import { outputItemIds } from '../protocol/item-ids.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
 import { type Fields, isEmpty, Malformed } from './fields.ts'
@@ -12,6 +13,8 @@ export interface TranslationContext {
   providerId: string
   /** The requested model; the vendor's own name takes precedence. */
   modelId: string
+  /** Generates the ids of all items. By default each response numbers its own. */
+  nextItemId?: (() => string) | undefined
   now: () => number
   /** Called once per unknown vendor event type. */
   onUnknown?: ((type: string) => void) | undefined
@@ -117,13 +120,14 @@ export class ResponseWriter {
   #payloads: StreamEventPayload[] = []
   #phase: 'before' | 'open' | 'ended' = 'before'
   #responses = 0
-  #items = 0
+  #nextItemId: () => string
   #usage: Usage | undefined
   /** The usage that was written last. */
   #reported: Usage | undefined
 
   constructor(context: TranslationContext) {
     this.#context = context
+    this.#nextItemId = outputItemIds(context.runId)
     this.nextCallId = callIdsOf(context.runId)
     this.reportUnknown = oncePerType(context.onUnknown)
     this.maxArgumentChars = context.maxArgumentChars ?? MAX_ARGUMENT_CHARS
@@ -154,7 +158,7 @@ export class ResponseWriter {
     if (this.#phase === 'open') return
     const { threadId, providerId, now } = this.#context
     this.#responses += 1
-    this.#items = 0
+    this.#nextItemId = this.#context.nextItemId ?? outputItemIds(this.#responseId())
     this.#usage = undefined
     this.#phase = 'open'
     this.#payloads.push({
@@ -185,8 +189,7 @@ export class ResponseWriter {
   openItem(key: string, type: ItemType, fields: StartFields = {}): void {
     if (this.#phase === 'ended' || this.#open.has(key)) return
     this.start()
-    this.#items += 1
-    const id = `${this.#responseId()}:${this.#items}`
+    const id = this.#nextItemId()
     const text = new GrowingText(fields.initial_content)
     this.#open.set(key, { id, type, text, start: fields })
     const { provider_metadata, ...rest } = fields

@@ -1,7 +1,8 @@
 import { type ErrorCode, TurnstreamError, unreachable } from '../protocol/errors.ts'
+import { isPromptItem } from '../protocol/item-ids.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import { type StartedItem, USER_PROMPT_ID } from '../protocol/started-items.ts'
+import type { StartedItem } from '../protocol/started-items.ts'
 import type {
   AnsweredCall,
   ErrorObject,
@@ -75,7 +76,7 @@ function newBuffer(
   const { item_id: itemId, initial_content, origin, name, call_id } = payload
   const initialContent =
     contentType === 'tool_call' ? (payload.arguments ?? initial_content) : initial_content
-  const isUser = origin === 'user' || (contentType === 'message' && itemId.includes(USER_PROMPT_ID))
+  const isUser = origin === 'user' || (contentType === 'message' && isPromptItem(itemId))
   const buffer = new ContentBuffer(itemId, contentType, {
     providerId: turn.providerId,
     isHeld: contentType === 'tool_call' ? !turn.rules.showToolArguments || !name : isUser,

@@ -1,19 +1,7 @@
 /** Properties of an item that its id and metadata encode. */
+import { isInputItem } from './item-ids.ts'
 import { isRecord } from './json.ts'
 import type { StreamEvent } from './stream-event.ts'
-
-/**
- * Returns the id of the n-th input item of a run: a result of the client's tools, or an earlier message.
- * Input items precede the response in the log and are not part of it. Provider items have other ids.
- */
-export function inputItemId(runId: string, place: number): string {
-  return `${prefixOf(runId)}${place}`
-}
-
-/** Returns whether an item is part of the run's input. */
-export function isInputItem(runId: string, itemId: string): boolean {
-  return itemId.startsWith(prefixOf(runId))
-}
 
 /**
  * Returns whether the StreamProcessor should see an event. History is not emitted again. An output of the
@@ -24,10 +12,6 @@ export function isForProcessor({ run_id, payload }: StreamEvent): boolean {
   if (payload.type !== 'item_start' && payload.type !== 'item_done') return true
   if (!isInputItem(run_id, payload.item_id)) return true
   return payload.type === 'item_done' && payload.answers !== undefined
-}
-
-function prefixOf(runId: string): string {
-  return `${runId}-input-`
 }
 
 /** Returns whether a message is a refusal. Adapters set `refusal: true` in the vendor's metadata. */

@@ -1,3 +1,4 @@
+import { isPromptItem } from './item-ids.ts'
 import type { ItemType, StreamEventPayload } from './stream-event.ts'
 
 /** What `item_start` and the deltas of an item have said so far. */
@@ -22,15 +23,12 @@ const TEXT_FIELDS = {
   error: 'message',
 } as const satisfies Record<ItemType, keyof StartedItem>
 
-/** Adapters may open the user's message with the wrong origin. This part of its id identifies it from the start. */
-export const USER_PROMPT_ID = 'user-prompt'
-
 /** `text` is the item's text so far, including that of its start. */
 export function startedItem(
   { item_id, item_type: type, origin, name, call_id, code }: StreamEventPayload<'item_start'>,
   text: string,
 ): StartedItem {
-  const isPrompt = type === 'message' && item_id.includes(USER_PROMPT_ID)
+  const isPrompt = type === 'message' && isPromptItem(item_id)
   const fields = { type, origin: isPrompt ? 'user' : origin, name, call_id, code }
   return { ...fields, [TEXT_FIELDS[type]]: text }
 }

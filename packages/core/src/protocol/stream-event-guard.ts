@@ -1,6 +1,7 @@
+import { isPromptItem } from './item-ids.ts'
 import { isRecord } from './json.ts'
 import type { OutputItem } from './output-item.ts'
-import { type StartedItem, USER_PROMPT_ID } from './started-items.ts'
+import type { StartedItem } from './started-items.ts'
 import type { ItemType, StreamEvent, StreamEventType, TurnStatus, Usage } from './stream-event.ts'
 
 /**
@@ -305,7 +306,7 @@ function withoutUnsetOptional(payload: Fields): Fields {
 function defaultsOf(type: unknown, itemId: unknown): Fields {
   if (type === 'function_call_output') return { success: true }
   if (type !== 'message') return {}
-  const isPrompt = isString(itemId) && itemId.includes(USER_PROMPT_ID)
+  const isPrompt = isString(itemId) && isPromptItem(itemId)
   return { origin: isPrompt ? 'user' : 'agent' }
 }
 

@@ -1,7 +1,8 @@
 import { ERROR_CODES, type ErrorCode, unreachable } from '../protocol/errors.ts'
+import { isPromptItem } from '../protocol/item-ids.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ResponseItem } from '../protocol/response.ts'
-import { type StartedItem, USER_PROMPT_ID } from '../protocol/started-items.ts'
+import type { StartedItem } from '../protocol/started-items.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import { OrderedMap } from './ordered-map.ts'
 
@@ -105,7 +106,7 @@ function newItem(payload: StreamEventPayload<'item_start'>): OpenItem {
 }
 
 function originOf({ item_id, item_type, origin = 'agent' }: StreamEventPayload<'item_start'>) {
-  return item_type === 'message' && item_id.includes(USER_PROMPT_ID) ? 'user' : origin
+  return item_type === 'message' && isPromptItem(item_id) ? 'user' : origin
 }
 
 function itemOf(entry: Entry): ResponseItem {

@@ -4,7 +4,10 @@ import { decodeChunk } from '../../src/protocol/event-codec.ts'
 import { linesOf, parsed, stored } from './event-texts.ts'
 
 /** Texts of events, and the lines that the encoder wrote for them when logs still held any text. */
-const FIXTURE = new URL('../../../../test/fixtures/event-lines/before-event-codec.json', import.meta.url)
+const FIXTURE = new URL(
+  '../../../../test/fixtures/event-lines/before-event-codec.json',
+  import.meta.url,
+)
 
 const chunks = JSON.parse(readFileSync(FIXTURE, 'utf8')) as Record<
   string,

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { caseCount } from '../../../../test/case-count.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import {
   checkEnvelope,
@@ -8,7 +9,6 @@ import {
   EventEncoder,
 } from '../../src/protocol/event-codec.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import { caseCount } from '../../../../test/case-count.ts'
 import { deltaOf, eventOf, linesOf, parsed, stored, TIME, textsOf } from './event-texts.ts'
 
 /** Where texts go wrong: what lines, templates and JSON are made of, and halves of characters. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { encodeHeader } from '../../src/cassettes/cassette.ts'
 import { V2Source } from '../../../turnstream/src/cli/formats.ts'
+import { encodeHeader } from '../../src/cassettes/cassette.ts'
 import { decodeRecording } from '../../src/formats/v2/recording.ts'
 import { StartedItems } from '../../src/protocol/started-items.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'

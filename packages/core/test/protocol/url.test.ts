@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { hostNameOf, originOf } from '../../../turnstream/src/server/web/origins.ts'
 import { isBaseUrl } from '../../src/formats/vendor-request.ts'
 import { parseUrl } from '../../src/protocol/url.ts'
-import { hostNameOf, originOf } from '../../../turnstream/src/server/web/origins.ts'
 
 test('an invalid URL is undefined', () => {
   expect(parseUrl('http://1.2.3.4.5')).toBeUndefined()

@@ -8,6 +8,7 @@ import type {
   TurnSnapshot,
 } from '@turnstream/core/internal/log/turn-log'
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
+import { isOutputItem } from '@turnstream/core/internal/protocol/item-ids'
 import { START } from '../log/offsets.ts'
 
 /** The outputs of a turn as a page lists them. */
@@ -68,7 +69,7 @@ export class ThreadPage {
 
   /** Returns whether the turn that made the call is on this page. */
   #hasTurnOf({ key }: OutputRecord): boolean {
-    return this.#page.items.some(({ runId, expired }) => !expired && isItemOf(runId, key))
+    return this.#page.items.some(({ runId, expired }) => !expired && isOutputItem(runId, key))
   }
 
   async #completed(turn: ListedTurn, call: OutputRecord): Promise<OutputRecord> {
@@ -153,11 +154,6 @@ async function readOutputs(log: TurnLog, turn: ListedTurn): Promise<ListedOutput
   }
 }
 
-/** Items of the model are numbered within their run. */
-function isItemOf(runId: string, itemId: string): boolean {
-  return itemId.startsWith(`${runId}:`)
-}
-
 /** Snapshots begin with their type. Parsing every text of a page would cost more than reading it. */
 function isCall({ data }: OutputRecord): boolean {
   return data.startsWith('{"type":"tool_call"')
@@ -165,11 +161,11 @@ function isCall({ data }: OutputRecord): boolean {
 
 /** Returns whether the record completes a call of an earlier turn. */
 function isForeign({ runId }: ListedTurn, record: OutputRecord): boolean {
-  return !isItemOf(runId, record.key) && isCall(record)
+  return !isOutputItem(runId, record.key) && isCall(record)
 }
 
 /** Returns whether the record is a call that was left to the client. */
 function isOpenCall({ runId, sealed }: ListedTurn, record: OutputRecord): boolean {
-  if (!sealed || !isItemOf(runId, record.key) || !isCall(record)) return false
+  if (!sealed || !isOutputItem(runId, record.key) || !isCall(record)) return false
   return 'status' in record.output && record.output.status === 'create'
 }

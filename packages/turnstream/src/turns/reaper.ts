@@ -13,7 +13,8 @@ import type {
 import { LiveProcessor } from '@turnstream/core/internal/processor/stream-processor'
 import { type ErrorCode, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
-import { isForProcessor, isInputItem } from '@turnstream/core/internal/protocol/item-marks'
+import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
+import { isForProcessor } from '@turnstream/core/internal/protocol/item-marks'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { outputKey } from '@turnstream/core/internal/protocol/output-codec'
 import type {

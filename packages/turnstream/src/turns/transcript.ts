@@ -117,10 +117,11 @@ export class Transcript {
     return this.#items.whole
   }
 
-  beginRound(): void {
-    this.#items.beginRound()
+  /** Returns the ids that the provider's items get in this round. Items with other ids are renamed. */
+  beginRound(): () => string {
     this.calls.clear()
     this.#end = undefined
+    return this.#items.beginRound()
   }
 
   /** Converts a provider payload for the log; undefined when it is not logged. */
@@ -186,7 +187,7 @@ export class Transcript {
     if (this.#isTooLarge(item.type, item.chars + length)) return this.#failCall(item)
     if (!this.#items.grow(item, length)) return undefined
     if (!isPlainDelta(payload) && !this.#items.spend(extraChars(payload))) return undefined
-    return { ...payload, item_id: item.id }
+    return payload.item_id === item.id ? payload : { ...payload, item_id: item.id }
   }
 
   /** The item was never started or has ended. */

@@ -1,8 +1,9 @@
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { outputItemId, outputItemIds } from '@turnstream/core/internal/protocol/item-ids'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ErrorObject, ItemType } from '@turnstream/core/internal/protocol/stream-event'
 
-/** An item of the turn. Its id is ours; the provider uses another. */
+/** An item of the turn. Its id is ours; the provider may use another. */
 export interface TurnItem {
   readonly id: string
   /** Position among the items of the turn. */
@@ -41,8 +42,10 @@ export class TurnItems {
     return this.#whole.filter((item) => item !== undefined)
   }
 
-  beginRound(): void {
+  /** Returns the ids of the items that the provider starts in this round. */
+  beginRound(): () => string {
     this.#known = new Map()
+    return outputItemIds(this.#runId, this.#whole.length)
   }
 
   /** Returns the item with a provider id, if it has started. */
@@ -72,7 +75,13 @@ export class TurnItems {
       return undefined
     }
     const place = this.#whole.push(undefined) - 1
-    return { id: `${this.#runId}:${place + 1}`, place, chars: 0, isOpen: false, isOver: false }
+    return {
+      id: outputItemId(this.#runId, place + 1),
+      place,
+      chars: 0,
+      isOpen: false,
+      isOver: false,
+    }
   }
 
   #begin(providersId: string): TurnItem | undefined {

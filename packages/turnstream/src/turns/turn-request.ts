@@ -1,5 +1,5 @@
 import type { ProviderRequest } from '@turnstream/core/internal/formats/provider-request'
-import { inputItemId } from '@turnstream/core/internal/protocol/item-marks'
+import { inputItemId, promptItemId } from '@turnstream/core/internal/protocol/item-ids'
 import type { Attachment, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type {
   AnsweredCall,
@@ -115,10 +115,7 @@ export function inputItems(
       return itemOf(inputItemId(runId, history.length + index + 1), each)
     }
     messages += 1
-    return itemOf(
-      messages === 1 ? `${runId}-user-prompt` : `${runId}-user-prompt-${messages}`,
-      each,
-    )
+    return itemOf(promptItemId(runId, messages), each)
   })
   return [...before, ...asked]
 }

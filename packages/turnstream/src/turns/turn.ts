@@ -6,7 +6,8 @@ import { MAX_ARGUMENT_CHARS } from '@turnstream/core/internal/formats/translatio
 import type { LogWriter, NewOutput, Orphan, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { LiveProcessor } from '@turnstream/core/internal/processor/stream-processor'
 import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
-import { isForProcessor, isInputItem } from '@turnstream/core/internal/protocol/item-marks'
+import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
+import { isForProcessor } from '@turnstream/core/internal/protocol/item-marks'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type {
   StreamEvent,
@@ -394,9 +395,9 @@ export class Turn {
       model,
       input: [...thread, ...transcript.items],
     }
-    transcript.beginRound()
+    const nextItemId = transcript.beginRound()
     try {
-      await this.#listen(request, round)
+      await this.#listen(request, round, nextItemId)
     } catch (error) {
       if (this.#control.reason === undefined) {
         this.#onError(error)
@@ -409,7 +410,7 @@ export class Turn {
     return end !== undefined && isReliable(end) && calls.forServer.length > 0
   }
 
-  async #listen(request: ProviderRequest, round: number): Promise<void> {
+  async #listen(request: ProviderRequest, round: number, nextItemId: () => string): Promise<void> {
     const { provider, lease, threadId, tenant } = this.#task
     const { turnId, runId } = lease
     const { signal } = this.#control
@@ -417,7 +418,7 @@ export class Turn {
     // Each round is a run of its own for the provider, which derives ids from it.
     const roundId = round === 1 ? runId : `${runId}-${round}`
     const { call } = this.#services.processor
-    const ids = { runId: roundId, turnId, threadId, tenant, round, ...call }
+    const ids = { runId: roundId, turnId, threadId, tenant, round, nextItemId, ...call }
     const callbacks = {
       onRetry: () => observer.retried(this.#facts),
       onUnknown: (type: string) => observer.unknownEvent(this.#facts, type),

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
+import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { answer, broken, call, delta, end, line, open } from './payloads.ts'
-import { newRig, payloadsOf, type Round } from './rig.ts'
+import { type Call, newRig, payloadsOf, type Round } from './rig.ts'
 import { TOOLS, tool } from './some-tools.ts'
 
 const CLIENT_TOOL = { name: 'ask_user', parameters: {} }
@@ -47,6 +48,28 @@ describe('D2 the rounds of a turn', () => {
       [prompt, ...first],
       [prompt, ...first, ...second],
     ])
+  })
+
+  test('give the provider the ids of its items', async () => {
+    const ids: string[][] = []
+    const take = ({ run, say, stream }: Call, write: (id: string) => StreamEventPayload[]) => {
+      const own = [run.nextItemId?.() ?? '', run.nextItemId?.() ?? '']
+      ids.push(own)
+      say(...write(own[0] ?? ''), end())
+      stream.complete()
+    }
+    const rounds: Round[] = [
+      (each) => take(each, (id) => call(id, 'say', { arguments: '{"text":"so"}' })),
+      (each) => take(each, (id) => answer(id, 'So')),
+    ]
+    const { log, submit, settled } = newRig({ rounds, tools: TOOLS })
+    await submit()
+    await settled()
+    expect(ids).toEqual([
+      ['r:1', 'r:2'],
+      ['r:3', 'r:4'],
+    ])
+    expect(await payloadsOf(log)).toContainEqual(delta('r:3', 'So'))
   })
 
   test('keep the order in which items began, and the metadata of the vendor', async () => {

@@ -1,4 +1,5 @@
 import { shortCallId } from '../../protocol/ids.ts'
+import { wireItemId } from '../../protocol/item-ids.ts'
 import type { StreamEventPayload } from '../../protocol/stream-event.ts'
 import {
   type AnswerEnd,
@@ -184,7 +185,7 @@ export class ResponsesWriter implements AnswerSink {
     this.#begin()
     const tool = item.kind === 'call' ? this.#tools.get(item.name) : undefined
     const isCustom = tool?.isCustom === true
-    const id = `${prefixOf(item, isCustom)}_${item.id.replaceAll(/[^\w-]/g, '_')}`
+    const id = `${prefixOf(item, isCustom)}_${wireItemId(item.id)}`
     const shown: Shown = {
       item,
       id,

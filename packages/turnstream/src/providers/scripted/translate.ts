@@ -4,6 +4,7 @@ import {
   type Translation,
   type TranslationContext,
 } from '@turnstream/core/internal/formats/translation'
+import { outputItemIds } from '@turnstream/core/internal/protocol/item-ids'
 import type {
   ErrorObject,
   StreamEvent,
@@ -24,12 +25,13 @@ export function translateScripted(context: TranslationContext): Translation {
 export function replayRecording(context: TranslationContext) {
   const writer = new ResponseWriter(context)
   const items = new Map<string, string>()
+  const { nextItemId = outputItemIds(context.runId) } = context
   let isOver = false
 
   function itemId(recorded: string): string {
     const known = items.get(recorded)
     if (known !== undefined) return known
-    const id = `${context.runId}:${items.size + 1}`
+    const id = nextItemId()
     items.set(recorded, id)
     return id
   }

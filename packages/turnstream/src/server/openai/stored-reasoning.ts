@@ -3,9 +3,10 @@
 import { vendorData } from '@turnstream/core/internal/formats/issuer'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, isTurnMissing } from '@turnstream/core/internal/protocol/errors'
+import { runOfWireId, wireItemId } from '@turnstream/core/internal/protocol/item-ids'
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type { HistoryItem } from '../../turns/turn-request.ts'
-import { eventsSoFar, runIdOf, wireId, withoutPrefix } from './stored-responses.ts'
+import { eventsSoFar, withoutPrefix } from './stored-responses.ts'
 
 /** Responses looked up per request. One contains the reasoning of all before it. */
 export const MAX_RUNS = 64
@@ -41,7 +42,7 @@ export async function storedReasoning(
   const runs = new Set<string>()
   let room = MAX_READ_BYTES
   for (const id of wanted) {
-    const runId = runIdOf(id)
+    const runId = runOfWireId(id)
     if (runId === '' || runs.has(runId) || found.has(id)) continue
     if (room <= 0 || runs.size === MAX_RUNS) break
     runs.add(runId)
@@ -71,7 +72,7 @@ async function readRun(log: TurnLog, runId: string, search: Search): Promise<num
       if (payload.type !== 'item_done' || payload.final_item.type !== 'reasoning') continue
       const { type, content, provider_metadata: metadata = {} } = payload.final_item
       const given = metadata[ITEM_ID]
-      const id = typeof given === 'string' ? given : wireId(payload.item_id)
+      const id = typeof given === 'string' ? given : wireItemId(payload.item_id)
       if (!wanted.has(id) || found.has(id)) continue
       if (vendorData(payload.final_item) === undefined) continue
       // The response to this request contains it, and is the one that the next request is answered from.

@@ -4,7 +4,7 @@ import { type NamedTool, namedTools } from '@turnstream/core/internal/formats/re
 import type { EventRecord, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { isTurnMissing } from '@turnstream/core/internal/protocol/errors'
 import { shortCallId } from '@turnstream/core/internal/protocol/ids'
-import { isInputItem } from '@turnstream/core/internal/protocol/item-marks'
+import { isGivenItem, runOfWireId, wireItemId } from '@turnstream/core/internal/protocol/item-ids'
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type { Attachment, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
@@ -18,9 +18,6 @@ import { ParameterError } from './errors.ts'
 
 const RESPONSE_PREFIX = 'resp_'
 const ITEM_ID = /^(?:msg|fco?|rs|ctc)_(.+)$/
-
-/** What follows the run in the id of an item: of the input, or of the output. */
-const ITEM_PLACE = /-(?:input-\d+|user-prompt(?:-\d+)?)$|_\d+$/
 
 /** Of all stored responses that a request refers to. */
 const MAX_CONTEXT_BYTES = 8 * 1024 * 1024
@@ -81,7 +78,7 @@ export async function referencedItems(
 ): Promise<Map<string, HistoryItem>> {
   const found = new Map<string, HistoryItem>()
   const ids = new Set(Array.isArray(input) ? input.flatMap(referenceOf) : [])
-  const runs = new Set([...ids].map(runIdOf))
+  const runs = new Set([...ids].map(runOfWireId))
   if (runs.size > MAX_REFERENCED_RUNS) {
     throw new ParameterError('input', `refers to more than ${MAX_REFERENCED_RUNS} responses`)
   }
@@ -93,7 +90,7 @@ export async function referencedItems(
     room -= bytes
     for (const item of items) {
       const [history] = toHistory(item)
-      if (history !== undefined) found.set(wireId(item.id), history)
+      if (history !== undefined) found.set(wireItemId(item.id), history)
     }
   }
   return found
@@ -107,16 +104,6 @@ export function withoutPrefix(id: string): string {
 function referenceOf(item: unknown): string[] {
   if (!isRecord(item) || item['type'] !== 'item_reference') return []
   return typeof item['id'] === 'string' ? [withoutPrefix(item['id'].slice(0, 300))] : []
-}
-
-/** The run of an item. */
-export function runIdOf(id: string): string {
-  return id.replace(ITEM_PLACE, '')
-}
-
-/** The id of an item as clients see it, without its prefix. */
-export function wireId(itemId: string): string {
-  return itemId.replaceAll(/[^\w-]/g, '_')
 }
 
 interface StoredContext extends StoredItems {
@@ -251,7 +238,7 @@ export async function readInputItems(log: TurnLog, turn: TurnRecord): Promise<In
   for await (const { event } of eventsSoFar(log, turnId)) {
     const { payload } = event
     if (payload.type === 'response_start') parameters = payload.parameters ?? {}
-    else if (!('item_id' in payload) || !isOfInput(runId, payload.item_id)) break
+    else if (!('item_id' in payload) || !isGivenItem(runId, payload.item_id)) break
     else if (payload.type === 'item_done') items.push(payload.final_item)
   }
   const { instructions, tools } = parameters
@@ -260,12 +247,8 @@ export async function readInputItems(log: TurnLog, turn: TurnRecord): Promise<In
   return withoutInstructions(items, instructions).flatMap((item) => toInputItem(item, byName))
 }
 
-function isOfInput(runId: string, itemId: string): boolean {
-  return isInputItem(runId, itemId) || itemId.startsWith(`${runId}-user-prompt`)
-}
-
 function toInputItem(item: OutputItem, tools: ReadonlyMap<string, NamedTool>): InputItem[] {
-  const id = wireId(item.id)
+  const id = wireItemId(item.id)
   const status = 'completed'
   switch (item.type) {
     case 'message': {

@@ -1,5 +1,5 @@
 import type { EventRecord } from '@turnstream/core/internal/log/turn-log'
-import { isInputItem } from '@turnstream/core/internal/protocol/item-marks'
+import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 
 /** How much an answer grows before it is counted again. */

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test, vi } from 'vitest'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
-import { isInputItem } from '../../../../core/src/protocol/item-marks.ts'
+import { isInputItem } from '../../../../core/src/protocol/item-ids.ts'
 import type { ReducedResponse } from '../../../../core/src/protocol/response.ts'
 import { type Answer, sse } from '../../providers/vendor-server.ts'
 import { fixtures, stage, type VendorName } from '../../server/openai/stage.ts'
