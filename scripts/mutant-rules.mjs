@@ -35,6 +35,13 @@ export const MUTANTS = [
     tests: 'packages/core/test/processor',
   },
   {
+    rule: 'an output answers the oldest call with its id',
+    symbol: 'UnansweredCalls.answer',
+    from: '?? entries[0]',
+    to: '?? entries.at(-1)',
+    tests: 'packages/core/test/items',
+  },
+  {
     rule: 'P12 what is unshown goes by length, not by tokens',
     symbol: 'ContentBuffer.hasUnshownContent',
     from: '#text.length > this.#offeredLength',

@@ -1,8 +1,8 @@
+import { OpenItems } from '../items/open-items.ts'
 import type { CallEnd, CassetteHeader, CassetteRequest } from '../protocol/cassette.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isNestedDeeperThan, isRecord, MAX_JSON_NESTING, parseJson } from '../protocol/json.ts'
 import { CASSETTE_FORMAT, CASSETTE_VERSION, MAX_CASSETTE_CALLS } from '../protocol/names.ts'
-import { StartedItems } from '../protocol/started-items.ts'
 import { isStreamEvent, normalizeEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import { SseLimitError } from '../sse/decode.ts'
@@ -52,7 +52,7 @@ export class CassetteDecoder {
   readonly #events: TimedEvent[] = []
   readonly #outputs: TimedOutput[] = []
   /** Types of the items, which their last event may lack. */
-  readonly #items = new StartedItems()
+  readonly #items = new OpenItems()
   #header: CassetteHeader | undefined
   #bytes = 0
   #number = 0
@@ -114,7 +114,7 @@ export class CassetteDecoder {
   }
 
   #takeEvent(at: number, given: unknown): void {
-    const event = normalizeEvent(given, { started: this.#items.get })
+    const event = normalizeEvent(given, { started: this.#items.soFar })
     const fault = streamEventFault(event)
     if (fault !== undefined) throw new LineFault(`event: ${fault}`)
     if (!isStreamEvent(event)) return

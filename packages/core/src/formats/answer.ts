@@ -1,8 +1,8 @@
+import { isExecutedByProvider, isRefusal } from '../items/marks.ts'
 import { ERROR_CODES, type ErrorCode } from '../protocol/errors.ts'
 import { isInputItem, isPromptItem } from '../protocol/item-ids.ts'
-import { isExecutedByProvider, isRefusal } from '../protocol/item-marks.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
-import type { OutputItem } from '../protocol/output-item.ts'
+import type { FunctionCall, OutputItem } from '../protocol/output-item.ts'
 import type {
   ErrorObject,
   StreamEvent,
@@ -230,7 +230,7 @@ export class AnswerReader {
     this.#sink.close(item, isCut ? 'cut' : 'done')
   }
 
-  #finishCall(known: HeldItem, final: Extract<OutputItem, { type: 'function_call' }>): void {
+  #finishCall(known: HeldItem, final: FunctionCall): void {
     const { item } = known
     item.metadata = final.provider_metadata
     const isExecuted = isExecutedByProvider(final.provider_metadata)

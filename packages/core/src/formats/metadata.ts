@@ -3,7 +3,7 @@
  * namespace, because one refuses what another requires.
  */
 
-import { EXECUTED_BY_PROVIDER } from '../protocol/item-marks.ts'
+import { EXECUTED_BY_PROVIDER } from '../items/marks.ts'
 import { isRecord } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import { type Fields, isEmpty } from './fields.ts'

@@ -1,8 +1,8 @@
 /** Shared by the requests to all vendors. */
 
 import { Fifo } from '../async/fifo.ts'
+import { isExecutedByProvider } from '../items/marks.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import { parseUrl } from '../protocol/url.ts'
 import { asString, type Fields } from './fields.ts'

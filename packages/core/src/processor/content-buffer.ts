@@ -52,6 +52,8 @@ export class ContentBuffer {
   callId: string | undefined
   toolArguments: Record<string, unknown> | undefined
   approval: Approval | undefined
+  /** Whether the client must run the call. */
+  isForClient = false
   /** The number of tokens to exceed before the next snapshot. Set from the gradient. */
   threshold = Infinity
   /** Counts final emissions of this item. Only the newest is worth retrying. */

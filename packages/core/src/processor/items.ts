@@ -1,14 +1,14 @@
+import { isExecutedByProvider } from '../items/marks.ts'
 import { type ErrorCode, TurnstreamError, unreachable } from '../protocol/errors.ts'
 import { isPromptItem } from '../protocol/item-ids.ts'
-import { isExecutedByProvider } from '../protocol/item-marks.ts'
-import type { OutputItem } from '../protocol/output-item.ts'
-import type { StartedItem } from '../protocol/started-items.ts'
+import type { FunctionCall, OutputItem } from '../protocol/output-item.ts'
 import type {
   AnsweredCall,
   ErrorObject,
   ItemType,
   StreamEventPayload,
 } from '../protocol/stream-event.ts'
+import type { StartedItem } from '../protocol/stream-event-guard.ts'
 import type { ContentType, ItemSnapshot } from '../protocol/stream-output.ts'
 import { ContentBuffer } from './content-buffer.ts'
 import {
@@ -61,7 +61,7 @@ const ITEM_TYPES: Record<ContentType, ItemType> = {
 /** Returns what was said of an open item. */
 export function startedOf(turn: TurnState, itemId: string): StartedItem | undefined {
   const buffer = turn.items.get(itemId)
-  if (buffer === undefined) return turn.ignored.get(itemId)
+  if (buffer === undefined) return turn.ignored.soFar(itemId)
   const type = ITEM_TYPES[buffer.contentType]
   const text = buffer.getContent()
   if (type !== 'function_call') return { type, content: text, origin: buffer.origin }
@@ -143,7 +143,7 @@ export function finishItem(
       turn.ignored.delete(itemId)
       turn.finished.add(itemId)
       return answers === undefined
-        ? completeCall(turn, item)
+        ? answerCall(turn, item)
         : completeEarlierCall(turn, item, answers)
     case 'approval_request':
       turn.finished.add(itemId)
@@ -218,14 +218,13 @@ function endItem(turn: TurnState, buffer: ContentBuffer, output: ItemSnapshot): 
 function forget(turn: TurnState, buffer: ContentBuffer): void {
   buffer.markComplete()
   turn.lastText = undefined
-  turn.pendingCalls.delete(buffer.itemId)
   turn.items.delete(buffer.itemId)
   turn.finished.add(buffer.itemId)
-  if (buffer.callId !== undefined) removeCall(turn, buffer.callId, buffer)
+  turn.calls.delete(buffer.itemId)
 }
 
 function stray(turn: TurnState, itemId: string): readonly Effect[] {
-  if (turn.ignored.has(itemId)) return NOTHING
+  if (turn.ignored.find(itemId) !== undefined) return NOTHING
   return reportOnce(turn, 'ITEM_UNKNOWN', itemId, `${itemId} is not open`)
 }
 
@@ -233,19 +232,12 @@ function stray(turn: TurnState, itemId: string): readonly Effect[] {
  * Emits a complete call, and keeps it until its output arrives, unless the output came first: call and output are two
  * provider items, but one item for the reader.
  */
-function registerCall(
-  turn: TurnState,
-  call: ContentBuffer,
-  item: Extract<OutputItem, { type: 'function_call' }>,
-): readonly Effect[] {
+function registerCall(turn: TurnState, call: ContentBuffer, item: FunctionCall): readonly Effect[] {
   call.finishCall(item.name, item.call_id, item.arguments)
   call.approval = item.approval
+  call.isForClient = !isExecutedByProvider(item.provider_metadata)
   turn.items.set(call.itemId, call)
-  addCall(turn, item.call_id, call)
-  if (!isExecutedByProvider(item.provider_metadata)) {
-    const { itemId } = call
-    turn.pendingCalls.set(itemId, { callId: item.call_id, itemId, toolName: item.name })
-  }
+  const output = turn.calls.add(call.itemId, item.call_id, call)
   const created = conclude(
     turn,
     'final',
@@ -253,24 +245,18 @@ function registerCall(
     snapshot(turn.rules, call, 'create', call.getContent()),
   )
   const effects = [created, ...restTimer(turn)]
-  const output = turn.waitingOutputs.get(item.call_id)
-  if (output === undefined) return effects
-  turn.waitingOutputs.delete(item.call_id)
-  return [...effects, ...completeCall(turn, output)]
+  return output === undefined ? effects : [...effects, completeCall(turn, call, output)]
 }
 
-function completeCall(turn: TurnState, item: ToolOutputItem): readonly Effect[] {
-  // Some vendors reuse an id. Outputs come in the order of the calls.
-  const call = turn.calls.get(item.call_id)?.[0]
-  if (call === undefined) {
-    turn.waitingOutputs.set(item.call_id, item)
-    return []
-  }
-  removeCall(turn, item.call_id, call)
+function answerCall(turn: TurnState, item: ToolOutputItem): readonly Effect[] {
+  const call = turn.calls.answer(item.call_id, item)
+  return call === undefined ? NOTHING : [completeCall(turn, call, item)]
+}
+
+function completeCall(turn: TurnState, call: ContentBuffer, item: ToolOutputItem): Effect {
   turn.items.delete(call.itemId)
-  turn.pendingCalls.delete(call.itemId)
   turn.finished.add(call.itemId)
-  return [conclude(turn, 'final', call, completedCall(turn.rules, call, item))]
+  return conclude(turn, 'final', call, completedCall(turn.rules, call, item))
 }
 
 /** Completes a call of an earlier turn. Its first snapshot is in that turn. */
@@ -286,8 +272,7 @@ function completeEarlierCall(
 
 /** Emits a call of its provider again: it waits for approval. */
 function requestApproval(turn: TurnState, item: ApprovalRequestItem): readonly Effect[] {
-  const calls = turn.calls.get(item.call_id) ?? []
-  const call = calls.find(({ approval }) => approval === undefined)
+  const call = turn.calls.withId(item.call_id).find(({ approval }) => approval === undefined)
   if (call === undefined) return NOTHING
   call.approval = { id: item.approval_id, status: 'requested' }
   return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update', call.getContent()))]
@@ -295,22 +280,12 @@ function requestApproval(turn: TurnState, item: ApprovalRequestItem): readonly E
 
 /** Emits the call again, with the answer. */
 function showApproval(turn: TurnState, item: ApprovalResponseItem): readonly Effect[] {
-  for (const call of turn.calls.get(item.call_id) ?? []) {
+  for (const call of turn.calls.withId(item.call_id)) {
     if (call.approval?.id !== item.approval_id) continue
     call.approval = approvalOf(item)
     return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update', call.getContent()))]
   }
   return NOTHING
-}
-
-function addCall(turn: TurnState, callId: string, call: ContentBuffer): void {
-  turn.calls.set(callId, [...(turn.calls.get(callId) ?? []), call])
-}
-
-function removeCall(turn: TurnState, callId: string, call: ContentBuffer): void {
-  const others = turn.calls.get(callId)?.filter((other) => other !== call) ?? []
-  if (others.length > 0) turn.calls.set(callId, others)
-  else turn.calls.delete(callId)
 }
 
 /** When growing text is emitted. */

@@ -1,6 +1,7 @@
+import { OpenItems } from '../items/open-items.ts'
+import { UnansweredCalls } from '../items/unanswered-calls.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import { StartedItems } from '../protocol/started-items.ts'
 import type { StreamEvent, Usage } from '../protocol/stream-event.ts'
 import type {
   ItemSnapshot,
@@ -150,13 +151,18 @@ function endingOutput(turn: TurnState, { payload, timestamp }: Terminal): TurnCo
   }
 }
 
-function callsForClient({ pendingCalls }: TurnState): Pick<TurnComplete, 'pendingCalls'> {
-  return pendingCalls.size === 0 ? {} : { pendingCalls: [...pendingCalls.values()] }
+function callsForClient({ calls }: TurnState): Pick<TurnComplete, 'pendingCalls'> {
+  const pendingCalls = calls.all.filter(({ isForClient }) => isForClient).map(pendingCall)
+  return pendingCalls.length === 0 ? {} : { pendingCalls }
+}
+
+function pendingCall({ itemId, callId = '', toolName = '' }: ContentBuffer): PendingCall {
+  return { callId, itemId, toolName }
 }
 
 /** Only now is it certain that the call will not follow. */
 function reportOrphans(turn: TurnState): Effect[] {
-  return [...turn.waitingOutputs.values()].map(({ id, call_id }) => ({
+  return turn.calls.earlyOutputs.map(({ id, call_id }) => ({
     do: 'report',
     error: new TurnstreamError('TOOL_OUTPUT_ORPHANED', `${id} answers unknown call ${call_id}`),
   }))
@@ -290,16 +296,12 @@ export interface TurnState {
   startedAt: number | undefined
   /** The last item to end, if it was a text: the one that the token limit cuts. */
   lastText: { readonly buffer: ContentBuffer; readonly output: ItemSnapshot } | undefined
-  /** Finished calls without an output that the client must run, by item id. */
-  readonly pendingCalls: Map<string, PendingCall>
   /** Items that may still change: open ones, and tool calls without an output. */
   readonly items: Map<string, ContentBuffer>
-  /** Calls among them by `call_id`, oldest first. */
-  readonly calls: Map<string, readonly ContentBuffer[]>
-  /** Outputs that arrived before their call, by `call_id`. */
-  readonly waitingOutputs: Map<string, ToolOutputItem>
+  /** The latter. */
+  readonly calls: UnansweredCalls<ContentBuffer, ToolOutputItem>
   /** Open items of which nothing is emitted before their end: tool outputs and errors. */
-  readonly ignored: StartedItems
+  readonly ignored: OpenItems
   readonly finished: Set<string>
   /** Undelivered final snapshots by item. */
   readonly unsent: Map<string, Emission>
@@ -327,11 +329,9 @@ export function createTurn(options: ResolvedOptions, minGrowth = 0): TurnState {
     usage: undefined,
     startedAt: undefined,
     lastText: undefined,
-    pendingCalls: new Map(),
     items: new Map(),
-    calls: new Map(),
-    waitingOutputs: new Map(),
-    ignored: new StartedItems(),
+    calls: new UnansweredCalls(),
+    ignored: new OpenItems(),
     finished: new Set(),
     unsent: new Map(),
     wakeAt: Infinity,
@@ -343,9 +343,7 @@ export function createTurn(options: ResolvedOptions, minGrowth = 0): TurnState {
 export function releaseItems(turn: TurnState): void {
   turn.items.clear()
   turn.lastText = undefined
-  turn.pendingCalls.clear()
   turn.calls.clear()
-  turn.waitingOutputs.clear()
   turn.ignored.clear()
   turn.finished.clear()
   turn.unsent.clear()

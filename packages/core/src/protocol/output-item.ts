@@ -55,3 +55,5 @@ export interface ApprovalRequest {
   id: string
   status: 'requested'
 }
+
+export type FunctionCall = Extract<OutputItem, { type: 'function_call' }>

@@ -1,7 +1,6 @@
 import { isPromptItem } from './item-ids.ts'
 import { isRecord } from './json.ts'
 import type { OutputItem } from './output-item.ts'
-import type { StartedItem } from './started-items.ts'
 import type { ItemType, StreamEvent, StreamEventType, TurnStatus, Usage } from './stream-event.ts'
 
 /**
@@ -209,6 +208,19 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
   ],
   response_error: [{ response_id: isId, error: isErrorObject }, { usage: isUsage }],
   turn_aborted_by_user: [{ turn_id: isId }, { reason: isString, usage: isUsage }],
+}
+
+/** What `item_start` and the deltas of an item have said so far. */
+export interface StartedItem {
+  readonly type: ItemType
+  readonly content?: string | undefined
+  readonly origin?: string | undefined
+  readonly name?: string | undefined
+  readonly arguments?: string | undefined
+  readonly call_id?: string | undefined
+  readonly output?: string | undefined
+  readonly code?: string | undefined
+  readonly message?: string | undefined
 }
 
 /** How `normalizeEvent` completes what a source leaves out. */

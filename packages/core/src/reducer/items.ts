@@ -1,48 +1,43 @@
-import { ERROR_CODES, type ErrorCode, unreachable } from '../protocol/errors.ts'
-import { isPromptItem } from '../protocol/item-ids.ts'
+import { initialText, itemSoFar, withPromptOrigin } from '../items/open-items.ts'
+import { ERROR_CODES, type ErrorCode } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ResponseItem } from '../protocol/response.ts'
-import type { StartedItem } from '../protocol/started-items.ts'
-import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { StartedItem } from '../protocol/stream-event-guard.ts'
 import { OrderedMap } from './ordered-map.ts'
 
 /** `done`: final content. `failed`: ended in an error or cancelled. */
 type Entry =
-  | { readonly phase: 'open'; readonly started: OpenItem; readonly added: string }
+  | { readonly phase: 'open'; readonly start: Start; readonly text: string }
   | { readonly phase: 'done' | 'failed'; readonly item: ResponseItem }
 
-/** Item types that `item_start` can open. */
-type OpenItem = Extract<ResponseItem, { type: ItemType }>
+type Start = StreamEventPayload<'item_start'>
 
 /** The items of a turn by id. Functions that change nothing return the same map. */
 export type Items = OrderedMap<Entry>
 
 export const NO_ITEMS: Items = OrderedMap.empty
 
-export function startItem(items: Items, payload: StreamEventPayload<'item_start'>): Items {
+export function startItem(items: Items, payload: Start): Items {
   if (items.get(payload.item_id)) return items
-  return items.set(payload.item_id, { phase: 'open', started: newItem(payload), added: '' })
+  const start = withPromptOrigin(payload)
+  return items.set(payload.item_id, { phase: 'open', start, text: initialText(start) })
 }
 
 /** Returns an open item. */
 export function startedOf(items: Items, itemId: string): StartedItem | undefined {
   const entry = items.get(itemId)
-  return entry?.phase === 'open' ? grown(entry.started, entry.added) : undefined
+  return entry?.phase === 'open' ? itemSoFar(entry.start, entry.text) : undefined
 }
 
 /**
- * Deltas are stored beside the item until it is read: copying the item for each one would double the cost of an
- * event. Text grows by `+`, which engines store as a rope, so a delta costs the same in a long text.
+ * The item is made when it is read: making it for each delta would double the cost of an event. Text grows by `+`, which engines store as a rope, so a delta costs the same in a long text.
  */
 export function growItem(items: Items, payload: StreamEventPayload<'item_delta'>): Items {
   const entry = items.get(payload.item_id)
   if (entry?.phase !== 'open') return reportStrayDelta(items, payload.item_id)
-  const { started, added } = entry
-  return items.set(payload.item_id, {
-    phase: 'open',
-    started,
-    added: added + payload.delta_content,
-  })
+  const { start, text } = entry
+  return items.set(payload.item_id, { phase: 'open', start, text: text + payload.delta_content })
 }
 
 export function finishItem(items: Items, payload: StreamEventPayload<'item_done'>): Items {
@@ -85,49 +80,8 @@ export function listItems(items: Items): ResponseItem[] {
   return items.values().map(itemOf)
 }
 
-function newItem(payload: StreamEventPayload<'item_start'>): OpenItem {
-  const { item_id: id, item_type: type, initial_content: content = '', call_id = '' } = payload
-  const metadata = payload.provider_metadata && { provider_metadata: payload.provider_metadata }
-  switch (type) {
-    case 'message':
-    case 'reasoning':
-      return { type, id, content, origin: originOf(payload), ...metadata }
-    case 'function_call': {
-      const { name = '', arguments: text = content } = payload
-      return { type, id, name, arguments: text, call_id, ...metadata }
-    }
-    case 'function_call_output':
-      return { type, id, call_id, output: content, success: false, ...metadata }
-    case 'error':
-      return { type, id, code: payload.code ?? '', message: content, ...metadata }
-    default:
-      return unreachable(type)
-  }
-}
-
-function originOf({ item_id, item_type, origin = 'agent' }: StreamEventPayload<'item_start'>) {
-  return item_type === 'message' && isPromptItem(item_id) ? 'user' : origin
-}
-
 function itemOf(entry: Entry): ResponseItem {
-  if (entry.phase !== 'open') return entry.item
-  return entry.added === '' ? entry.started : grown(entry.started, entry.added)
-}
-
-function grown(item: OpenItem, added: string): OpenItem {
-  switch (item.type) {
-    case 'message':
-    case 'reasoning':
-      return { ...item, content: item.content + added }
-    case 'function_call':
-      return { ...item, arguments: item.arguments + added }
-    case 'function_call_output':
-      return { ...item, output: item.output + added }
-    case 'error':
-      return { ...item, message: item.message + added }
-    default:
-      return unreachable(item)
-  }
+  return entry.phase === 'open' ? itemSoFar(entry.start, entry.text) : entry.item
 }
 
 /** Returns the final state of a started item. A `final` that only describes a failure keeps the content. */

@@ -15,9 +15,9 @@ import {
   VendorReader,
 } from '@turnstream/core/internal/formats/vendor-input'
 import { xapiSse } from '@turnstream/core/internal/formats/xapi/write'
+import { OpenItems } from '@turnstream/core/internal/items/open-items'
 import { StreamProcessor } from '@turnstream/core/internal/processor/stream-processor'
 import { generateEventId } from '@turnstream/core/internal/protocol/ids'
-import { StartedItems } from '@turnstream/core/internal/protocol/started-items'
 import type {
   ErrorObject,
   StreamEvent,
@@ -69,7 +69,7 @@ const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_u
 /** Raw events as input: passed on unchanged, and ended as an error when truncated. */
 export class V2Source implements Source {
   readonly #input = new VendorInput((event) => this.#take(event))
-  readonly #openItems = new StartedItems()
+  readonly #openItems = new OpenItems()
   readonly #events: StreamEvent[] = []
   #last: StreamEvent | undefined
   #isOpen = false
@@ -92,7 +92,7 @@ export class V2Source implements Source {
 
   #take(given: unknown): void {
     if (this.fault !== undefined) return
-    const event = normalizeEvent(given, { started: this.#openItems.get })
+    const event = normalizeEvent(given, { started: this.#openItems.soFar })
     const reason = streamEventFault(event)
     if (reason !== undefined) this.#badEvent = { at: this.#input.position, reason }
     else if (isStreamEvent(event)) this.#add(event)
@@ -115,8 +115,8 @@ export class V2Source implements Source {
       this.fault === undefined
         ? { code: 'UPSTREAM_TRUNCATED', message: 'The recording ends before the turn' }
         : { code: 'UPSTREAM_MALFORMED', message: this.fault.reason }
-    const failed = this.#openItems.ids.map(
-      (item_id) => ({ type: 'item_error', item_id, error }) as const,
+    const failed = this.#openItems.all.map(
+      ({ start: { item_id } }) => ({ type: 'item_error', item_id, error }) as const,
     )
     const end = { type: 'response_error', response_id: run_id, error } as const
     for (const payload of [...failed, end]) {

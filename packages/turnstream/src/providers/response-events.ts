@@ -4,7 +4,7 @@ import {
   ResponseStreamError,
 } from '@turnstream/core/internal/async/response-stream'
 import type { ProviderRequest } from '@turnstream/core/internal/formats/provider-request'
-import { isExecutedByProvider } from '@turnstream/core/internal/protocol/item-marks'
+import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import type { ResponseEvent } from '@turnstream/core/internal/protocol/response'
 import type { ItemType, StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
 import { MAX_BUFFERED_EVENTS, type Provider } from './provider.ts'

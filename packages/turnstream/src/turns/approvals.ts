@@ -3,10 +3,10 @@ import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
-import type { ApprovalRequest } from '@turnstream/core/internal/protocol/output-item'
+import type { ApprovalRequest, FunctionCall } from '@turnstream/core/internal/protocol/output-item'
 import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
 import { failedAnswer, needsApproval, type ToolRegistry } from './tools.ts'
-import type { FunctionCall, ToolAnswer } from './transcript.ts'
+import type { ToolAnswer } from './transcript.ts'
 
 /** Maximum number of approvals that a turn requests. */
 const MAX_APPROVALS = 100

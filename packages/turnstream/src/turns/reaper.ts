@@ -1,5 +1,7 @@
 import { type Clock, monotonicNow, systemClock } from '@turnstream/core/internal/async/clock'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import { isForProcessor } from '@turnstream/core/internal/items/marks'
+import { UnsettledItems } from '@turnstream/core/internal/items/unsettled-items'
 import type {
   Entries,
   EventRecord,
@@ -14,7 +16,6 @@ import { LiveProcessor } from '@turnstream/core/internal/processor/stream-proces
 import { type ErrorCode, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
 import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
-import { isForProcessor } from '@turnstream/core/internal/protocol/item-marks'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { outputKey } from '@turnstream/core/internal/protocol/output-codec'
 import type {
@@ -35,7 +36,7 @@ import { parseOffset, START } from '../log/offsets.ts'
 import { MAX_RECORD_CHARS } from '../log/records.ts'
 import { logOf } from '../log/tenants.ts'
 import type { TurnObserver } from './turn-observer.ts'
-import { UnsettledItems, withTurnIds } from './unsettled-items.ts'
+import { withTurnIds } from './turn-response.ts'
 
 export interface ReaperOptions extends Required<OrphanOptions> {
   readonly log: TurnLog

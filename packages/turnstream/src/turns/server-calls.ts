@@ -1,9 +1,10 @@
 import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import type { FunctionCall } from '@turnstream/core/internal/protocol/output-item'
 import { type OnApproval, TurnApprovals } from './approvals.ts'
 import { runTool, type ToolRegistry } from './tools.ts'
-import type { FunctionCall, ToolAnswer } from './transcript.ts'
+import type { ToolAnswer } from './transcript.ts'
 import type { TurnCaps } from './turn-items.ts'
 import type { TurnFacts, TurnObserver } from './turn-observer.ts'
 

@@ -2,8 +2,8 @@
 
 import { createHash, type Hash } from 'node:crypto'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import { shortCallId } from '@turnstream/core/internal/protocol/ids'
-import { isExecutedByProvider } from '@turnstream/core/internal/protocol/item-marks'
 import { parseJsonObject, stableJson } from '@turnstream/core/internal/protocol/json'
 import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'

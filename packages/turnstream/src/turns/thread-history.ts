@@ -1,4 +1,5 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import type {
   EventRecord,
   ListedTurn,
@@ -8,7 +9,6 @@ import type {
 } from '@turnstream/core/internal/log/turn-log'
 import { estimateTokensOfLength } from '@turnstream/core/internal/processor/options'
 import { isTurnMissing, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { isExecutedByProvider } from '@turnstream/core/internal/protocol/item-marks'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'

@@ -1,11 +1,11 @@
 /** Which calls of a thread the outputs of a submit answer. */
 
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { shortCallId } from '@turnstream/core/internal/protocol/ids'
 import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
-import { isExecutedByProvider } from '@turnstream/core/internal/protocol/item-marks'
-import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
 import type { AnsweredCall } from '@turnstream/core/internal/protocol/stream-event'
 import {
@@ -164,7 +164,7 @@ class CallSearch {
   }
 }
 
-function isCall(item: OutputItem): item is Extract<OutputItem, { type: 'function_call' }> {
+function isCall(item: OutputItem): item is FunctionCall {
   return item.type === 'function_call'
 }
 

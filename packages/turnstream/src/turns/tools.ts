@@ -5,16 +5,13 @@ import type {
   ProviderRequest,
   ToolDefinition,
 } from '@turnstream/core/internal/formats/provider-request'
+import { EXECUTED_BY_PROVIDER, isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import {
-  EXECUTED_BY_PROVIDER,
-  isExecutedByProvider,
-} from '@turnstream/core/internal/protocol/item-marks'
 import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
-import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
 import { argumentsChecker, type CheckOptions } from './arguments-checker.ts'
-import type { FunctionCall, ToolAnswer } from './transcript.ts'
+import type { ToolAnswer } from './transcript.ts'
 import type { SubmissionSettings } from './turn-request.ts'
 
 export interface ToolCallContext {

@@ -1,9 +1,13 @@
 import { tooLarge } from '@turnstream/core/internal/formats/translation'
+import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
+import type { Settlement, UnsettledItems } from '@turnstream/core/internal/items/unsettled-items'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isPlainDelta } from '@turnstream/core/internal/protocol/event-codec'
-import { isExecutedByProvider } from '@turnstream/core/internal/protocol/item-marks'
-import type { ApprovalRequest, OutputItem } from '@turnstream/core/internal/protocol/output-item'
-import type { StartedItem } from '@turnstream/core/internal/protocol/started-items'
+import type {
+  ApprovalRequest,
+  FunctionCall,
+  OutputItem,
+} from '@turnstream/core/internal/protocol/output-item'
 import type {
   ErrorObject,
   ItemType,
@@ -14,13 +18,13 @@ import {
   type LenientOptions,
   normalizePayload,
   payloadFault,
+  type StartedItem,
 } from '@turnstream/core/internal/protocol/stream-event-guard'
 import type { ApprovalDecision } from './approvals.ts'
 import type { ApprovalRequestItem, ProviderApprovals } from './provider-approvals.ts'
 import { markedAsRunHere } from './tools.ts'
 import { boundEnd, boundError, extraChars } from './turn-ending.ts'
 import { type TurnCaps, type TurnItem, TurnItems } from './turn-items.ts'
-import type { Settlement, UnsettledItems } from './unsettled-items.ts'
 
 /** How a round ended. */
 export type RoundEnd = StreamEventPayload<
@@ -169,7 +173,7 @@ export class Transcript {
   #started(providersId: string): StartedItem | undefined {
     const item = this.#items.known(providersId)
     if (item?.type === undefined) return undefined
-    return this.#unsettled.started(item.id) ?? { type: item.type }
+    return this.#unsettled.soFar(item.id) ?? { type: item.type }
   }
 
   #reportUsage(): void {
@@ -244,8 +248,8 @@ export class Transcript {
   }
 
   #nameOf({ id }: TurnItem): string {
-    const started = this.#unsettled.started(id)
-    return started?.type === 'function_call' ? (started.name ?? '') : ''
+    const started = this.#unsettled.soFar(id)
+    return started?.type === 'function_call' ? started.name : ''
   }
 
   #isRunHere(item: OutputItem): item is FunctionCall {
@@ -377,8 +381,6 @@ export function settlementOf(end: RoundEnd | undefined): Settlement {
 function passOver(_payload: never): undefined {
   return undefined
 }
-
-export type FunctionCall = Extract<OutputItem, { type: 'function_call' }>
 
 /** The calls of a round that the provider does not run itself. */
 export class RoundCalls {

@@ -3,12 +3,13 @@ import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import type { ProviderRequest } from '@turnstream/core/internal/formats/provider-request'
 import { MAX_ARGUMENT_CHARS } from '@turnstream/core/internal/formats/translation'
+import { isForProcessor } from '@turnstream/core/internal/items/marks'
+import { UnsettledItems } from '@turnstream/core/internal/items/unsettled-items'
 import type { LogWriter, NewOutput, Orphan, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { LiveProcessor } from '@turnstream/core/internal/processor/stream-processor'
 import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
 import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
-import { isForProcessor } from '@turnstream/core/internal/protocol/item-marks'
-import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type {
   StreamEvent,
   StreamEventPayload,
@@ -22,7 +23,7 @@ import { ServerCalls } from './server-calls.ts'
 import { NO_HISTORY, type ThreadHistory, threadHistory } from './thread-history.ts'
 import { indexAnswer } from './thread-index.ts'
 import { charsOfAnswers } from './tool-answers.ts'
-import { type FunctionCall, settlementOf, Transcript } from './transcript.ts'
+import { settlementOf, Transcript } from './transcript.ts'
 import { type EndReason, TurnControl } from './turn-control.ts'
 import {
   errorObject,
@@ -37,8 +38,8 @@ import {
 } from './turn-ending.ts'
 import { TIMED_EVERY, type TurnFacts } from './turn-observer.ts'
 import { inputEvents } from './turn-request.ts'
+import { TurnResponse } from './turn-response.ts'
 import type { TurnServices, TurnTask } from './turn-task.ts'
-import { TurnResponse, UnsettledItems } from './unsettled-items.ts'
 
 // The store may be away for the duration of the lease. The last retry comes this much earlier.
 const LONGEST_PAUSE_MS = 1000

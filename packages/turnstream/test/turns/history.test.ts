@@ -1,6 +1,6 @@
 /** A client that keeps the thread itself tells what was said before. */
 import { describe, expect, test } from 'vitest'
-import { isForProcessor } from '../../../core/src/protocol/item-marks.ts'
+import { isForProcessor } from '../../../core/src/items/marks.ts'
 import {
   type HistoryItem,
   inputEvents,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isExecutedByProvider } from '../../../core/src/protocol/item-marks.ts'
+import { isExecutedByProvider } from '../../../core/src/items/marks.ts'
 import type { ToolCallContext } from '../../src/turns/tools.ts'
 import { type CallFields, call, end, open } from './payloads.ts'
 import { newRig, outputsOf, payloadsOf, storyOf, tick } from './rig.ts'

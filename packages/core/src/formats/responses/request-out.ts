@@ -1,5 +1,5 @@
+import { isExecutedByProvider } from '../../items/marks.ts'
 import type { TurnstreamError } from '../../protocol/errors.ts'
-import { isExecutedByProvider } from '../../protocol/item-marks.ts'
 import { isRecord, parseJsonObject, parseJsonSafe } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { asList, asString, type Fields } from '../fields.ts'

@@ -1,5 +1,5 @@
+import { OpenItems } from '../../items/open-items.ts'
 import { type Decoded, parseJsonSafe } from '../../protocol/json.ts'
-import { StartedItems } from '../../protocol/started-items.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import {
   isStreamEvent,
@@ -19,10 +19,10 @@ export type Recordings = Readonly<
 /** Skips events of unknown types; other faults are reported with their line. */
 export function decodeRecording(text: string): Decoded<Recording> {
   const events: StreamEvent[] = []
-  const items = new StartedItems()
+  const items = new OpenItems()
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
-    const event = normalizeEvent(parseJsonSafe(line), { started: items.get })
+    const event = normalizeEvent(parseJsonSafe(line), { started: items.soFar })
     const fault = streamEventFault(event)
     if (fault !== undefined) return { ok: false, reason: `line ${index + 1}: ${fault}` }
     if (!isStreamEvent(event)) continue

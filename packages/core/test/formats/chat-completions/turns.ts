@@ -1,6 +1,6 @@
 /** Random turns with everything this dialect has a rule for. */
 import fc from 'fast-check'
-import { EXECUTED_BY_PROVIDER } from '../../../src/protocol/item-marks.ts'
+import { EXECUTED_BY_PROVIDER } from '../../../src/items/marks.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import {
   call,

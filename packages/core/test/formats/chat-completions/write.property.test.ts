@@ -6,7 +6,7 @@ import type {
   ChatMessage,
 } from '../../../src/formats/chat-completions/wire.ts'
 import { toChatCompletion } from '../../../src/formats/chat-completions/write-completion.ts'
-import { isExecutedByProvider } from '../../../src/protocol/item-marks.ts'
+import { isExecutedByProvider } from '../../../src/items/marks.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import { decodeStreamEvent } from '../../../src/schemas/stream-event.ts'
 import { randomTurn } from '../../processor/turns.ts'

@@ -1,9 +1,9 @@
 /** Tool arguments while they stream, derived from the events for the readers that request them. */
 
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import { isForProcessor } from '@turnstream/core/internal/items/marks'
 import type { LogRecord, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { LiveProcessor } from '@turnstream/core/internal/processor/stream-processor'
-import { isForProcessor } from '@turnstream/core/internal/protocol/item-marks'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import type { StreamOutput, ToolCall } from '@turnstream/core/internal/protocol/stream-output'

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { V2Source } from '../../../turnstream/src/cli/formats.ts'
 import { encodeHeader } from '../../src/cassettes/cassette.ts'
 import { decodeRecording } from '../../src/formats/v2/recording.ts'
-import { StartedItems } from '../../src/protocol/started-items.ts'
+import { OpenItems } from '../../src/items/open-items.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { decode } from '../cassettes/samples.ts'
 import { delta, event, open, responseDone, start } from '../processor/events.ts'
@@ -54,10 +54,10 @@ test.each(Object.keys(READERS))('%s completes a final_item from what was said', 
 })
 
 test('an item that has ended says nothing', () => {
-  const items = new StartedItems()
+  const items = new OpenItems()
   for (const { payload } of EVENTS.slice(0, 4)) items.take(payload)
-  expect(items.get('fc-001')).toMatchObject({ name: 'read_file', arguments: '{"path":"a"}' })
+  expect(items.soFar('fc-001')).toMatchObject({ name: 'read_file', arguments: '{"path":"a"}' })
   items.take(DONE.payload)
-  expect(items.get('fc-001')).toBeUndefined()
-  expect(items.ids).toEqual([])
+  expect(items.soFar('fc-001')).toBeUndefined()
+  expect(items.all).toEqual([])
 })

@@ -1,9 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  EXECUTED_BY_PROVIDER,
-  isExecutedByProvider,
-  isRefusal,
-} from '../../src/protocol/item-marks.ts'
+import { EXECUTED_BY_PROVIDER, isExecutedByProvider, isRefusal } from '../../src/items/marks.ts'
 
 describe('marks in provider_metadata', () => {
   test.each([

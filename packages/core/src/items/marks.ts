@@ -1,7 +1,7 @@
 /** Properties of an item that its id and metadata encode. */
-import { isInputItem } from './item-ids.ts'
-import { isRecord } from './json.ts'
-import type { StreamEvent } from './stream-event.ts'
+import { isInputItem } from '../protocol/item-ids.ts'
+import { isRecord } from '../protocol/json.ts'
+import type { StreamEvent } from '../protocol/stream-event.ts'
 
 /**
  * Returns whether the StreamProcessor should see an event. History is not emitted again. An output of the
