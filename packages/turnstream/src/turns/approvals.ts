@@ -120,8 +120,8 @@ const MAX_RECORD_MS = 1000
  */
 export class TurnApprovals {
   readonly #options: TurnApprovalsOptions
-  /** What a call needs before it runs, or why that is unknown. */
-  readonly #requests = new Map<FunctionCall, ApprovalRequest | { readonly error: unknown }>()
+  /** What a call needs before it runs, or why that is unknown, by item. */
+  readonly #requests = new Map<string, ApprovalRequest | { readonly error: unknown }>()
   /** Whether the call that the provider just finished needs approval. */
   #decision: Decision | undefined
   #requested = 0
@@ -156,13 +156,13 @@ export class TurnApprovals {
   request(call: FunctionCall, place: number): ApprovalRequest | undefined {
     const outcome = this.#outcomeFor(call)
     if ('error' in outcome) {
-      this.#requests.set(call, outcome)
+      this.#requests.set(call.id, outcome)
       return undefined
     }
     if (!outcome.isNeeded) return undefined
     const request = this.requestForProvider(place)
     const error = new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
-    this.#requests.set(call, request ?? { error })
+    this.#requests.set(call.id, request ?? { error })
     return request
   }
 
@@ -201,7 +201,7 @@ export class TurnApprovals {
     signal: AbortSignal,
     onAnswer: OnApproval,
   ): Promise<ToolAnswer | undefined> {
-    const request = this.#requests.get(call)
+    const request = this.#requests.get(call.id)
     if (request === undefined) return undefined
     if ('error' in request) return failedAnswer(call.name, request.error, this.#options.onError)
     const answer = await this.answerTo(request.id, signal)

@@ -72,7 +72,10 @@ export class Transcript {
   readonly #runId: string
   readonly #items: TurnItems
   readonly #maxArgumentChars: number
-  readonly calls: RoundCalls
+  /** Names of the tools that this server runs. */
+  readonly #registry: ReadonlySet<string>
+  /** Items of the round's calls that this server runs. */
+  readonly #callsRunHere = new Set<string>()
   readonly usage = new TurnUsage()
   readonly #unsettled: UnsettledItems
   readonly #requestApproval: TranscriptOptions['requestApproval']
@@ -98,7 +101,7 @@ export class Transcript {
     this.#unsettled = unsettled
     this.#onError = onError
     this.#items = new TurnItems(runId, caps)
-    this.calls = new RoundCalls(registry)
+    this.#registry = registry
   }
 
   /** The exceeded cap. What exceeded it is not part of the turn. */
@@ -123,7 +126,7 @@ export class Transcript {
 
   /** Returns the ids that the provider's items get in this round. Items with other ids are renamed. */
   beginRound(): () => string {
-    this.calls.clear()
+    this.#callsRunHere.clear()
     this.#end = undefined
     return this.#items.beginRound()
   }
@@ -212,7 +215,7 @@ export class Transcript {
     }
     const { item_type, name, provider_metadata: metadata } = payload
     const started = { ...payload, item_id: item.id }
-    return item_type === 'function_call' && this.calls.isRunHere(name, metadata)
+    return item_type === 'function_call' && this.#runs(name, metadata)
       ? { ...started, provider_metadata: markedAsRunHere(metadata) }
       : started
   }
@@ -226,13 +229,14 @@ export class Transcript {
       return this.#failCall(item, said.name)
     }
     const final = withoutApproval({ ...payload.final_item, id: item.id })
-    const asked = this.#isRunHere(final) ? this.#withApproval(final, item.place + 1) : final
+    const { provider_metadata: metadata } = final
+    const isRunHere = final.type === 'function_call' && this.#runs(final.name, metadata)
+    const asked = isRunHere ? this.#withApproval(final, item.place + 1) : final
     if (!this.#items.spend(extraChars({ ...payload, final_item: asked }))) return undefined
     if (!this.#items.finish(item, final)) return undefined
-    this.calls.note(item, final)
-    const final_item = this.#isRunHere(final)
-      ? { ...asked, provider_metadata: markedAsRunHere(final.provider_metadata) }
-      : final
+    if (!isRunHere) return { ...payload, item_id: item.id, final_item: final }
+    this.#callsRunHere.add(item.id)
+    const final_item = { ...asked, provider_metadata: markedAsRunHere(metadata) }
     return { ...payload, item_id: item.id, final_item }
   }
 
@@ -252,8 +256,19 @@ export class Transcript {
     return started?.type === 'function_call' ? started.name : ''
   }
 
-  #isRunHere(item: OutputItem): item is FunctionCall {
-    return item.type === 'function_call' && this.calls.isRunHere(item.name, item.provider_metadata)
+  /** Returns whether this server runs calls of this name. */
+  #runs(name: string | undefined, metadata: Record<string, unknown> | undefined): boolean {
+    return name !== undefined && this.#registry.has(name) && !isExecutedByProvider(metadata)
+  }
+
+  /** The round's unanswered calls for this server's tools. */
+  get callsForServer(): FunctionCall[] {
+    return this.#unsettled.calls.filter(({ id }) => this.#callsRunHere.has(id))
+  }
+
+  /** Whether the client has to answer calls. */
+  get hasCallsForClient(): boolean {
+    return this.#unsettled.calls.some((call) => !isExecutedByProvider(call.provider_metadata))
   }
 
   #withApproval(call: FunctionCall, place: number): FunctionCall {
@@ -287,7 +302,6 @@ export class Transcript {
     if (item.isOver && !this.#unsettled.has(item.id)) return this.#ignore(payload.item_id)
     if (!this.#items.spend(extraChars(payload))) return undefined
     this.#items.end(item)
-    this.calls.drop(item)
     return { ...payload, item_id: item.id }
   }
 
@@ -322,7 +336,6 @@ export class Transcript {
     const type = 'function_call_output'
     const final: OutputItem = { type, id: item.id, call_id, output, success }
     if (!this.#items.finish(item, final)) return
-    this.calls.answered(call)
     const provider_metadata = markedAsRunHere(undefined)
     yield { type: 'item_start', item_id: item.id, item_type: type, call_id, provider_metadata }
     yield { type: 'item_done', item_id: item.id, final_item: { ...final, provider_metadata } }
@@ -380,59 +393,6 @@ export function settlementOf(end: RoundEnd | undefined): Settlement {
 /** Does not compile when one of our types is missing; types of later versions are ignored. */
 function passOver(_payload: never): undefined {
   return undefined
-}
-
-/** The calls of a round that the provider does not run itself. */
-export class RoundCalls {
-  readonly #registry: ReadonlySet<string>
-  readonly #unanswered = new Map<TurnItem, FunctionCall>()
-
-  constructor(registry: ReadonlySet<string>) {
-    this.#registry = registry
-  }
-
-  /** Returns whether this server runs calls of this name. */
-  isRunHere(name: string | undefined, metadata: Record<string, unknown> | undefined): boolean {
-    return name !== undefined && this.#registry.has(name) && !isExecutedByProvider(metadata)
-  }
-
-  clear(): void {
-    this.#unanswered.clear()
-  }
-
-  /** Records a finished item: a call starts to wait, an output answers one. */
-  note(item: TurnItem, final: OutputItem): void {
-    if (final.type === 'function_call' && !isExecutedByProvider(final.provider_metadata)) {
-      this.#unanswered.set(item, final)
-    } else if (final.type === 'function_call_output') this.#answer(final.call_id)
-  }
-
-  drop(item: TurnItem): void {
-    this.#unanswered.delete(item)
-  }
-
-  answered(call: FunctionCall): void {
-    for (const [item, other] of this.#unanswered) if (other === call) this.#unanswered.delete(item)
-  }
-
-  /** Calls for this server's tools. */
-  get forServer(): FunctionCall[] {
-    return [...this.#unanswered.values()].filter(({ name }) => this.#registry.has(name))
-  }
-
-  /** Whether the client has to answer calls. */
-  get hasForClient(): boolean {
-    return [...this.#unanswered.values()].some(({ name }) => !this.#registry.has(name))
-  }
-
-  /** Takes the oldest call with this id: some vendors reuse ids. */
-  #answer(callId: string): void {
-    for (const [item, { call_id }] of this.#unanswered) {
-      if (call_id !== callId) continue
-      this.#unanswered.delete(item)
-      return
-    }
-  }
 }
 
 const OPTIONAL_COUNTS = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const

@@ -372,7 +372,7 @@ export class Turn {
   async #play(): Promise<void> {
     const { items } = await this.#history
     const { maxTurnRounds } = this.#services.caps
-    const { calls } = this.#transcript
+    const transcript = this.#transcript
     const thread = [...items, ...this.#task.input]
     for (let round = 1; this.#control.reason === undefined; round++) {
       const isFollowed = await this.#ask(thread, round)
@@ -382,8 +382,8 @@ export class Turn {
         return this.#control.stop(failed('TURN_ROUND_LIMIT', detail))
       }
       await this.#events.flush() // a call that ran is on record, even if this process dies
-      await Promise.all(calls.forServer.map((call) => this.#runTool(call)))
-      if (calls.hasForClient) return
+      await Promise.all(transcript.callsForServer.map((call) => this.#runTool(call)))
+      if (transcript.hasCallsForClient) return
     }
   }
 
@@ -407,8 +407,8 @@ export class Turn {
     }
     if (this.#control.reason !== undefined) return false
     await this.#writeAll(transcript.endRound())
-    const { end, calls } = transcript
-    return end !== undefined && isReliable(end) && calls.forServer.length > 0
+    const { end, callsForServer } = transcript
+    return end !== undefined && isReliable(end) && callsForServer.length > 0
   }
 
   async #listen(request: ProviderRequest, round: number, nextItemId: () => string): Promise<void> {
@@ -485,13 +485,13 @@ export class Turn {
   }
 
   #terminal(reason: EndReason | undefined): Terminal {
-    const { end, usage, calls } = this.#transcript
+    const { end, usage, hasCallsForClient } = this.#transcript
     if (reason !== undefined || end === undefined) {
       // Rounds have an end unless they were stopped.
       const why = reason ?? failed('INTERNAL_ERROR', 'the turn has no terminal event')
       return stoppedEnd(why, this.#task.lease, usage.sum)
     }
-    return naturalEnd(end, this.#task.lease, usage.sum, calls.hasForClient)
+    return naturalEnd(end, this.#task.lease, usage.sum, hasCallsForClient)
   }
 
   #tellEnd(): void {
