@@ -55,20 +55,25 @@ export class OpenItems {
     return [...this.#items.values()]
   }
 
+  // Nearly every payload is a delta of the same item as the one before.
   find(itemId: string): OpenItem | undefined {
-    return this.#items.get(itemId)
+    if (itemId !== this.#lastId || this.#last === undefined) {
+      this.#lastId = itemId
+      this.#last = this.#items.get(itemId)
+    }
+    return this.#last
   }
 
   /** Returns what is known of an open item. */
   readonly soFar = (itemId: string): ReturnType<typeof itemSoFar> | undefined => {
-    const item = this.#items.get(itemId)
+    const item = this.find(itemId)
     return item && itemSoFar(item.start, item.text.toString())
   }
 
   take(payload: StreamEventPayload): void {
     switch (payload.type) {
       case 'item_delta':
-        this.#grow(payload.item_id, payload.delta_content)
+        this.find(payload.item_id)?.text.append(payload.delta_content)
         return
       case 'item_start': {
         const text = new GrowingText(initialText(payload))
@@ -83,15 +88,6 @@ export class OpenItems {
         return
       default:
     }
-  }
-
-  // Nearly every payload is a delta of the same item as the one before.
-  #grow(itemId: string, text: string): void {
-    if (itemId !== this.#lastId || this.#last === undefined) {
-      this.#lastId = itemId
-      this.#last = this.#items.get(itemId)
-    }
-    this.#last?.text.append(text)
   }
 
   delete(itemId: string): void {

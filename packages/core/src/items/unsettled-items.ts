@@ -1,4 +1,5 @@
 import { ERROR_CODES } from '../protocol/errors.ts'
+import { isInputItem } from '../protocol/item-ids.ts'
 import type { FunctionCall } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { isExecutedByProvider } from './marks.ts'
@@ -21,8 +22,18 @@ const UNFINISHED: ErrorObject = {
  * order, live or replayed.
  */
 export class UnsettledItems {
+  readonly #runId: string
   readonly #open = new OpenItems()
   readonly #calls = new UnansweredCalls<FunctionCall, true>()
+
+  constructor(runId: string) {
+    this.#runId = runId
+  }
+
+  /** Returns an open item. */
+  find(itemId: string): OpenItem | undefined {
+    return this.#open.find(itemId)
+  }
 
   /** Returns whether the item is open, or is a call without its output. */
   has(itemId: string): boolean {
@@ -50,12 +61,11 @@ export class UnsettledItems {
     return this.#open.soFar
   }
 
-  /** `isInput`: the item is part of the request, so nobody waits for its output. */
-  take(payload: StreamEventPayload, isInput = false): void {
+  take(payload: StreamEventPayload): void {
     this.#open.take(payload)
     if (payload.type === 'item_error' || payload.type === 'item_cancelled') {
       this.#calls.delete(payload.item_id)
-    } else if (payload.type === 'item_done' && !isInput) {
+    } else if (payload.type === 'item_done' && !isInputItem(this.#runId, payload.item_id)) {
       const { final_item: final } = payload
       if (final.type === 'function_call') this.#calls.add(payload.item_id, final.call_id, final)
       // The client's calls are answered only if there is no other: their outputs come with another turn.

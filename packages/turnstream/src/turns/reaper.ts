@@ -15,7 +15,6 @@ import type {
 import { LiveProcessor } from '@turnstream/core/internal/processor/stream-processor'
 import { type ErrorCode, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
-import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { outputKey } from '@turnstream/core/internal/protocol/output-codec'
 import type {
@@ -225,7 +224,7 @@ class OrphanEnding {
   readonly #orphan: ClaimedOrphan
   readonly #derived: DerivedOutputs
   readonly #processor: LiveProcessor
-  readonly #unsettled = new UnsettledItems()
+  readonly #unsettled: UnsettledItems
   readonly #reducer = new ResponseReducer()
   #responseId: string
   #traceContext: TraceContext | undefined
@@ -237,6 +236,7 @@ class OrphanEnding {
     this.#orphan = orphan
     this.#renewAt = claimedAt + leaseMs / RENEWALS_PER_LEASE
     this.#responseId = lease.runId
+    this.#unsettled = new UnsettledItems(lease.runId)
     const derived = new DerivedOutputs(stored)
     this.#derived = derived
     this.#processor = new LiveProcessor({
@@ -315,11 +315,10 @@ class OrphanEnding {
   }
 
   #take(event: StreamEvent): void {
-    const { payload, run_id } = event
+    const { payload } = event
     this.#traceContext ??= event.trace_context
     if (payload.type === 'response_start') this.#responseId = payload.response_id
-    const isInput = payload.type === 'item_done' && isInputItem(run_id, payload.item_id)
-    this.#unsettled.take(payload, isInput)
+    this.#unsettled.take(payload)
     this.#reducer.apply(event)
     this.#replay(event)
   }

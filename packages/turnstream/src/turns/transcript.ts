@@ -187,12 +187,14 @@ export class Transcript {
 
   #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
     const item = this.#items.known(payload.item_id)
-    if (item === undefined || !item.isOpen) return this.#ignore(payload.item_id)
+    const open = item && this.#unsettled.find(item.id)
+    if (item === undefined || open === undefined) return this.#ignore(payload.item_id)
     const { length } = payload.delta_content
+    const { length: before } = open.text
     // Nothing to emit, and a provider could send these forever.
     if (length === 0) return undefined
-    if (this.#isTooLarge(item.type, item.chars + length)) return this.#failCall(item)
-    if (!this.#items.grow(item, length)) return undefined
+    if (this.#isTooLarge(item.type, before + length)) return this.#failCall(item)
+    if (!this.#items.grow(before, length)) return undefined
     if (!isPlainDelta(payload) && !this.#items.spend(extraChars(payload))) return undefined
     return payload.item_id === item.id ? payload : { ...payload, item_id: item.id }
   }
@@ -205,12 +207,11 @@ export class Transcript {
   }
 
   #start(payload: StreamEventPayload<'item_start'>): StreamEventPayload | undefined {
-    const item = this.#items.start(payload.item_id, payload.item_type)
+    const item = this.#items.add(payload.item_id, payload.item_type)
     const text = payload.initial_content ?? payload.arguments ?? ''
     if (item === undefined) return undefined
     if (this.#isTooLarge(item.type, text.length)) return this.#failCall(item, payload.name)
-    if (!this.#items.spend(extraChars(payload)) || !this.#items.grow(item, text.length)) {
-      this.#items.end(item)
+    if (!this.#items.spend(extraChars(payload)) || !this.#items.grow(0, text.length)) {
       return undefined
     }
     const { item_type, name, provider_metadata: metadata } = payload
@@ -221,9 +222,11 @@ export class Transcript {
   }
 
   #finish(payload: StreamEventPayload<'item_done'>): StreamEventPayload | undefined {
-    const item = this.#items.named(payload.item_id)
+    const known = this.#items.known(payload.item_id)
+    const open = known && this.#unsettled.find(known.id)
+    if (known !== undefined && open === undefined) return this.#ignore(payload.item_id)
+    const item = known ?? this.#items.add(payload.item_id)
     if (item === undefined) return undefined
-    if (item.isOver) return this.#ignore(payload.item_id)
     const { final_item: said } = payload
     if (said.type === 'function_call' && this.#isTooLarge(said.type, said.arguments.length)) {
       return this.#failCall(item, said.name)
@@ -233,7 +236,7 @@ export class Transcript {
     const isRunHere = final.type === 'function_call' && this.#runs(final.name, metadata)
     const asked = isRunHere ? this.#withApproval(final, item.place + 1) : final
     if (!this.#items.spend(extraChars({ ...payload, final_item: asked }))) return undefined
-    if (!this.#items.finish(item, final)) return undefined
+    if (!this.#items.finish(item, final, open?.text.length)) return undefined
     if (!isRunHere) return { ...payload, item_id: item.id, final_item: final }
     this.#callsRunHere.add(item.id)
     const final_item = { ...asked, provider_metadata: markedAsRunHere(metadata) }
@@ -246,7 +249,6 @@ export class Transcript {
 
   /** Ends a call whose arguments are too large, before they are stored. */
   #failCall(item: TurnItem, name = this.#nameOf(item)): StreamEventPayload {
-    this.#items.end(item)
     const error = boundError(tooLarge(name || item.id, this.#maxArgumentChars))
     return { type: 'item_error', item_id: item.id, error }
   }
@@ -289,19 +291,17 @@ export class Transcript {
     this.#asked.add(call)
     const final_item: OutputItem = { type, id: item.id, approval_id: request.id, call_id }
     if (!this.#items.spend(JSON.stringify(final_item).length)) return undefined
-    this.#items.end(item)
     return { type: 'item_done', item_id: item.id, final_item }
   }
 
   #giveUp(
     payload: StreamEventPayload<'item_error' | 'item_cancelled'>,
   ): StreamEventPayload | undefined {
-    const item = this.#items.named(payload.item_id)
-    if (item === undefined) return undefined
+    const known = this.#items.known(payload.item_id)
     // A finished call may still fail to run.
-    if (item.isOver && !this.#unsettled.has(item.id)) return this.#ignore(payload.item_id)
-    if (!this.#items.spend(extraChars(payload))) return undefined
-    this.#items.end(item)
+    if (known !== undefined && !this.#unsettled.has(known.id)) return this.#ignore(payload.item_id)
+    const item = known ?? this.#items.add(payload.item_id)
+    if (item === undefined || !this.#items.spend(extraChars(payload))) return undefined
     return { ...payload, item_id: item.id }
   }
 
@@ -360,7 +360,6 @@ export class Transcript {
       answered_at: at,
     }
     if (!this.#items.spend(JSON.stringify(final_item).length)) return
-    this.#items.end(item)
     yield { type: 'item_done', item_id: item.id, final_item }
   }
 

@@ -1,3 +1,4 @@
+import { textOf } from '@turnstream/core/internal/items/text'
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { outputItemId, outputItemIds } from '@turnstream/core/internal/protocol/item-ids'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
@@ -9,13 +10,7 @@ export interface TurnItem {
   /** Position among the items of the turn. */
   readonly place: number
   /** The type from `item_start`. */
-  type?: ItemType
-  /** Length of the text streamed so far. */
-  chars: number
-  /** Started and not ended. */
-  isOpen: boolean
-  /** Ended. */
-  isOver: boolean
+  readonly type?: ItemType
 }
 
 // A log record holds 64 million characters, and JSON may need six per character.
@@ -53,47 +48,22 @@ export class TurnItems {
     return this.#known.get(providersId)
   }
 
-  /** Returns the item with a provider id, or a new one; undefined when there are too many. */
-  named(providersId: string): TurnItem | undefined {
-    return this.#known.get(providersId) ?? this.#begin(providersId)
-  }
-
-  /** Opens an item. An earlier item with the same provider id loses it. */
-  start(providersId: string, type: ItemType): TurnItem | undefined {
-    const item = this.#begin(providersId)
-    if (item === undefined) return undefined
-    item.isOpen = true
-    item.type = type
-    return item
-  }
-
-  /** Adds an item without a provider id. */
-  add(): TurnItem | undefined {
+  /** Adds an item; undefined when there are too many. An earlier item with the same provider id loses it. */
+  add(providersId?: string, type?: ItemType): TurnItem | undefined {
     const { maxTurnItems } = this.#caps
     if (this.#whole.length >= maxTurnItems) {
       this.#exceed('TURN_ITEM_LIMIT', `the limit is ${maxTurnItems} items`)
       return undefined
     }
     const place = this.#whole.push(undefined) - 1
-    return {
-      id: outputItemId(this.#runId, place + 1),
-      place,
-      chars: 0,
-      isOpen: false,
-      isOver: false,
-    }
-  }
-
-  #begin(providersId: string): TurnItem | undefined {
-    const item = this.add()
-    if (item !== undefined) this.#known.set(providersId, item)
+    const item = { id: outputItemId(this.#runId, place + 1), place, ...(type && { type }) }
+    if (providersId !== undefined) this.#known.set(providersId, item)
     return item
   }
 
-  /** Returns false when this exceeds the text cap. */
-  grow(item: TurnItem, chars: number): boolean {
-    item.chars += chars
-    if (item.chars > MAX_ITEM_CHARS) {
+  /** Adds to an item that has `before` characters. Returns false when this exceeds the text cap. */
+  grow(before: number, chars: number): boolean {
+    if (before + chars > MAX_ITEM_CHARS) {
       this.#exceed('TURN_TEXT_LIMIT', `the limit is ${MAX_ITEM_CHARS} characters per item`)
       return false
     }
@@ -109,40 +79,16 @@ export class TurnItems {
     return false
   }
 
-  /** Returns false when the text that was not streamed exceeds the cap. */
-  finish(item: TurnItem, final: OutputItem): boolean {
-    const unstreamed = textOf(final).length - item.chars
-    if (unstreamed > 0 && !this.grow(item, unstreamed)) return false
+  /** Returns false when the text exceeds the cap, of which `streamed` characters are counted. */
+  finish(item: TurnItem, final: OutputItem, streamed = 0): boolean {
+    const unstreamed = textOf(final).length - streamed
+    if (unstreamed > 0 && !this.grow(streamed, unstreamed)) return false
     this.#whole[item.place] = final
-    this.end(item)
     return true
-  }
-
-  /** Ends the item. */
-  end(item: TurnItem): void {
-    item.isOpen = false
-    item.isOver = true
   }
 
   #exceed(code: ErrorCode, detail: string): void {
     this.excess ??= { code, message: new TurnstreamError(code, detail).message }
-  }
-}
-
-function textOf(item: OutputItem): string {
-  switch (item.type) {
-    case 'message':
-    case 'reasoning':
-      return item.content
-    case 'function_call':
-      return item.arguments
-    case 'function_call_output':
-      return item.output
-    case 'approval_request':
-    case 'approval_response':
-    case 'error':
-    case 'cancelled':
-      return ''
   }
 }
 

@@ -73,8 +73,8 @@ export class Turn {
   readonly #facts: TurnFacts
   readonly #control: TurnControl
   readonly #history: Promise<ThreadHistory>
-  readonly #unsettled = new UnsettledItems()
-  readonly #response = new TurnResponse(this.#unsettled)
+  readonly #unsettled: UnsettledItems
+  readonly #response: TurnResponse
   readonly #serverCalls: ServerCalls
   readonly #providerApprovals: ProviderApprovals
   readonly #issuers: IssuerNotes
@@ -111,6 +111,8 @@ export class Turn {
     const onAnswer = this.#onApproval
     this.#providerApprovals = new ProviderApprovals({ approvals, onAnswer, onError })
     this.#issuers = new IssuerNotes(log, onError)
+    this.#unsettled = new UnsettledItems(runId)
+    this.#response = new TurnResponse(this.#unsettled)
     this.#transcript = new Transcript({
       runId,
       registry: tools.names,
@@ -331,10 +333,8 @@ export class Turn {
   }
 
   #track(event: StreamEvent): void {
-    const { payload, run_id } = event
     this.#response.take(event)
-    const isInput = payload.type === 'item_done' && isInputItem(run_id, payload.item_id)
-    this.#unsettled.take(payload, isInput)
+    this.#unsettled.take(event.payload)
   }
 
   async #writeAll(payloads: Iterable<StreamEventPayload>): Promise<void> {
