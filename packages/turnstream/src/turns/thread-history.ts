@@ -1,9 +1,10 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
+import { textOf } from '@turnstream/core/internal/items/text'
 import type {
   EventRecord,
   ListedTurn,
-  Tail,
+  Resync,
   TurnLog,
   TurnRecord,
 } from '@turnstream/core/internal/log/turn-log'
@@ -195,15 +196,16 @@ async function reduceEvents(
   signal: AbortSignal,
 ): Promise<StoredItems | undefined> {
   const read = () => log.tail(turnId, 'events', START, signal)
-  const finished = await reducePass(read(), maxBytes)
+  const finished = await reducePass(read(), maxBytes, new Set())
   if (finished === undefined || finished.unfinished.size === 0) return finished
   return reducePass(read(), maxBytes, finished.unfinished)
 }
 
-async function reducePass(
-  tail: Tail<EventRecord>,
+/** Reads the items of `tail`, with the deltas of `grown`, by default all. Undefined when they exceed `maxBytes`. */
+export async function reducePass(
+  tail: AsyncIterable<EventRecord | Resync>,
   maxBytes: number,
-  grown: ReadonlySet<string> = new Set(),
+  grown?: ReadonlySet<string>,
 ): Promise<(StoredItems & { readonly unfinished: ReadonlySet<string> }) | undefined> {
   const reducer = new ResponseReducer()
   const unfinished = new Set<string>()
@@ -223,8 +225,8 @@ async function reducePass(
   return { items, bytes, isStart, unfinished }
 }
 
-function isNeeded(event: StreamEvent, grown: ReadonlySet<string>): boolean {
-  return event.type !== 'item_delta' || grown.has(event.payload.item_id)
+function isNeeded(event: StreamEvent, grown: ReadonlySet<string> | undefined): boolean {
+  return event.type !== 'item_delta' || grown?.has(event.payload.item_id) !== false
 }
 
 /** The actual or maximum size of a provider's input. */
@@ -274,22 +276,9 @@ export function estimateTokens(items: readonly OutputItem[]): number {
 }
 
 function tokensOf(item: OutputItem): number {
-  switch (item.type) {
-    case 'message':
-      return (
-        estimateTokensOfLength(item.content.length) +
-        (item.attachments?.length ?? 0) * TOKENS_PER_ATTACHMENT
-      )
-    case 'reasoning':
-      return estimateTokensOfLength(item.content.length)
-    case 'function_call':
-      return estimateTokensOfLength(item.name.length + item.arguments.length)
-    case 'function_call_output':
-      return estimateTokensOfLength(item.output.length)
-    case 'approval_request':
-    case 'approval_response':
-    case 'error':
-    case 'cancelled':
-      return 0
-  }
+  const name = item.type === 'function_call' ? item.name : ''
+  const attachments = item.type === 'message' ? (item.attachments?.length ?? 0) : 0
+  return (
+    estimateTokensOfLength(name.length + textOf(item).length) + attachments * TOKENS_PER_ATTACHMENT
+  )
 }

@@ -8,10 +8,13 @@ import { isGivenItem, runOfWireId, wireItemId } from '@turnstream/core/internal/
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type { Attachment, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
-import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
-import { ResponseReducer } from '@turnstream/core/internal/reducer/reduce'
 import { START } from '../../log/offsets.ts'
-import { readStoredItems, type StoredItems, threadHistory } from '../../turns/thread-history.ts'
+import {
+  readStoredItems,
+  reducePass,
+  type StoredItems,
+  threadHistory,
+} from '../../turns/thread-history.ts'
 import { withoutMark } from '../../turns/tools.ts'
 import type { HistoryItem } from '../../turns/turn-request.ts'
 import { ParameterError } from './errors.ts'
@@ -142,22 +145,11 @@ async function readItemsSoFar(
   turnId: string,
   maxBytes: number,
 ): Promise<StoredItems | undefined> {
-  const reducer = new ResponseReducer()
-  const open = new Set<string>()
-  let bytes = 0
-  for await (const { event, data } of eventsSoFar(log, turnId)) {
-    if (!isStreamEvent(event)) continue
-    bytes += event.type === 'item_delta' ? event.payload.delta_content.length : data.length
-    if (bytes > maxBytes) return undefined
-    reducer.apply(event)
-    if (event.type === 'item_start') open.add(event.payload.item_id)
-    else if (event.type === 'item_done') open.delete(event.payload.item_id)
-  }
-  const { output_items, history_given: isStart = false } = reducer.response
-  const items = output_items.filter(
-    (item) => !open.has(item.id) || (item.type === 'message' && item.content !== ''),
+  const stored = await reducePass(eventsSoFar(log, turnId), maxBytes)
+  const items = stored?.items.filter(
+    (item) => !stored.unfinished.has(item.id) || (item.type === 'message' && item.content !== ''),
   )
-  return { items, bytes, isStart }
+  return stored && { ...stored, items: items ?? [] }
 }
 
 /** The events that are stored now. */
