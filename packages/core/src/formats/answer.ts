@@ -106,12 +106,18 @@ export class AnswerReader {
     return this.#inputChars
   }
 
-  /** Adds a delta to an open item without a report. Undefined if the item is not open: then `take` the event. */
-  growOpen(itemId: string, piece: string): AnswerItem | undefined {
-    const known = this.#items.get(itemId)
+  /**
+   * Encodes a delta of an open item without a report: nearly all events are deltas, and without objects they take a
+   * fraction of the time. Undefined for other events: then `take` them.
+   */
+  encodeDelta(event: StreamEvent, encode: (item: AnswerItem, piece: string) => string) {
+    if (event.type !== 'item_delta') return undefined
+    const { item_id, delta_content: piece } = event.payload
+    if (piece === '') return ''
+    const known = this.#items.get(item_id)
     if (typeof known !== 'object' || !known.isOpen) return undefined
     known.item.text += piece
-    return known.item
+    return encode(known.item, piece)
   }
 
   take(event: StreamEvent): void {

@@ -1,4 +1,4 @@
-import { GrowingText } from '../async/growing-text.ts'
+import { type OpenItem, openItem } from '../items/open-items.ts'
 import { outputItemIds } from '../protocol/item-ids.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
@@ -96,13 +96,6 @@ export interface FinalFields {
   provider_metadata?: Fields
 }
 
-interface OpenItem {
-  id: string
-  type: ItemType
-  text: GrowingText
-  start: StartFields
-}
-
 /**
  * Writes responses as StreamEvent payloads and enforces the invariants of all vendors: a response starts and ends once,
  * an item is open before it grows, nothing follows an end, and a failure ends open items. Items have a key that is
@@ -189,29 +182,29 @@ export class ResponseWriter {
   openItem(key: string, type: ItemType, fields: StartFields = {}): void {
     if (this.#phase === 'ended' || this.#open.has(key)) return
     this.start()
-    const id = this.#nextItemId()
-    const text = new GrowingText(fields.initial_content)
-    this.#open.set(key, { id, type, text, start: fields })
     const { provider_metadata, ...rest } = fields
-    this.#payloads.push({
+    const start: StreamEventPayload<'item_start'> = {
       type: 'item_start',
-      item_id: id,
+      item_id: this.#nextItemId(),
       item_type: type,
       ...rest,
       ...(provider_metadata && !isEmpty(provider_metadata) && { provider_metadata }),
-    })
+    }
+    this.#open.set(key, openItem(start))
+    this.#payloads.push(start)
   }
 
   /** Appends to an open item; ignored for others. A call whose arguments exceed the limit fails. */
   append(key: string, text: string): void {
     const item = this.#open.get(key)
     if (item === undefined || text === '') return
-    if (item.type === 'function_call' && item.text.length + text.length > this.maxArgumentChars) {
+    const { item_type, item_id } = item.start
+    if (item_type === 'function_call' && item.text.length + text.length > this.maxArgumentChars) {
       this.#failTooLarge(key, item)
       return
     }
     item.text.append(text)
-    this.#payloads.push({ type: 'item_delta', item_id: item.id, delta_content: text })
+    this.#payloads.push({ type: 'item_delta', item_id, delta_content: text })
   }
 
   /** The text of an open item so far. */
@@ -224,7 +217,7 @@ export class ResponseWriter {
     if (item === undefined) return
     this.#open.delete(key)
     const final_item = finalItem(item, fields)
-    this.#payloads.push({ type: 'item_done', item_id: item.id, final_item })
+    this.#payloads.push({ type: 'item_done', item_id: final_item.id, final_item })
   }
 
   /** Like `finishItem`, for a call whose arguments may exceed the limit. Returns whether it succeeded. */
@@ -249,7 +242,7 @@ export class ResponseWriter {
     const item = this.#open.get(key)
     if (item === undefined) return
     this.#open.delete(key)
-    this.#payloads.push({ type: 'item_error', item_id: item.id, error })
+    this.#payloads.push({ type: 'item_error', item_id: item.start.item_id, error })
   }
 
   #conceal(error: ErrorObject): ErrorObject {
@@ -258,8 +251,8 @@ export class ResponseWriter {
 
   /** Ends open items of an abandoned attempt. */
   cancelOpenItems(reason: string): void {
-    for (const { id } of this.#open.values()) {
-      this.#payloads.push({ type: 'item_cancelled', item_id: id, reason })
+    for (const { start } of this.#open.values()) {
+      this.#payloads.push({ type: 'item_cancelled', item_id: start.item_id, reason })
     }
     this.#open.clear()
   }
@@ -370,7 +363,8 @@ export abstract class WriterTranslation implements Translation {
   }
 }
 
-function finalItem({ id, type, text, start }: OpenItem, fields: FinalFields): OutputItem {
+function finalItem({ text, start }: OpenItem, fields: FinalFields): OutputItem {
+  const { item_id: id, item_type: type } = start
   const metadata = { ...start.provider_metadata, ...fields.provider_metadata }
   const common = { id, ...(!isEmpty(metadata) && { provider_metadata: metadata }) }
   const content = fields.content ?? text.toString()

@@ -19,6 +19,10 @@ export function initialText(start: Start): string {
   return item_type === 'function_call' ? text : initial_content
 }
 
+export function openItem(start: Start): OpenItem {
+  return { start, text: new GrowingText(initialText(start)) }
+}
+
 /** Adapters may open the user's message with another origin. */
 export function withPromptOrigin(start: Start): Start {
   const isPrompt = start.item_type === 'message' && isPromptItem(start.item_id)
@@ -75,12 +79,10 @@ export class OpenItems {
       case 'item_delta':
         this.find(payload.item_id)?.text.append(payload.delta_content)
         return
-      case 'item_start': {
-        const text = new GrowingText(initialText(payload))
+      case 'item_start':
         this.delete(payload.item_id)
-        this.#items.set(payload.item_id, { start: withPromptOrigin(payload), text })
+        this.#items.set(payload.item_id, openItem(withPromptOrigin(payload)))
         return
-      }
       case 'item_done':
       case 'item_error':
       case 'item_cancelled':

@@ -1,6 +1,6 @@
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
-import { AnswerReader } from '../answer.ts'
+import { type AnswerItem, AnswerReader } from '../answer.ts'
 import { type ChatFrame, DONE } from './wire.ts'
 import { type ChatCompletionsOptions, ChatWriter } from './write-chunks.ts'
 
@@ -28,20 +28,11 @@ export class ChatCompletionsEncoder {
   /** Like `encode`, as SSE text, with `[DONE]` after the end. */
   encodeSse(event: StreamEvent): string {
     if (this.done) return ''
-    // Nearly all events are text deltas. Without a chunk object they take an eighth of the time.
-    if (event.type === 'item_delta') {
-      const { item_id, delta_content } = event.payload
-      const text = this.#encodeDelta(item_id, delta_content)
-      if (text !== undefined) return text
-    }
-    return this.#toSse(this.encode(event))
+    const delta = this.#reader.encodeDelta(event, this.#encodeDelta)
+    return delta ?? this.#toSse(this.encode(event))
   }
 
-  /** Undefined if the item is not open. */
-  #encodeDelta(itemId: string, piece: string): string | undefined {
-    if (piece === '') return ''
-    const item = this.#reader.growOpen(itemId, piece)
-    if (item === undefined) return undefined
+  readonly #encodeDelta = (item: AnswerItem, piece: string): string => {
     const frame = this.#writer.growOpen(item, piece)
     if (frame !== undefined) return `${frame.before}${JSON.stringify(piece)}${frame.after}`
     this.#writer.grow(item, piece)

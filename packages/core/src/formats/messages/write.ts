@@ -1,6 +1,6 @@
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
-import { AnswerReader } from '../answer.ts'
+import { type AnswerItem, AnswerReader } from '../answer.ts'
 import type { MessagesError, MessagesEvent, MessagesObject } from './wire.ts'
 import { type MessagesHead, MessagesWriter } from './write-events.ts'
 
@@ -51,20 +51,11 @@ export class MessagesEncoder {
   /** Like `encode`, as SSE text. */
   encodeSse(event: StreamEvent): string {
     if (this.isOver) return ''
-    // Nearly all events are deltas. Without an event object they take a fraction of the time.
-    if (event.type === 'item_delta') {
-      const { item_id, delta_content } = event.payload
-      const text = this.#encodeDelta(item_id, delta_content)
-      if (text !== undefined) return text
-    }
-    return this.encode(event).map(messagesSse).join('')
+    const delta = this.#reader.encodeDelta(event, this.#encodeDelta)
+    return delta ?? this.encode(event).map(messagesSse).join('')
   }
 
-  /** Undefined if the item is not open. */
-  #encodeDelta(itemId: string, piece: string): string | undefined {
-    if (piece === '') return ''
-    const item = this.#reader.growOpen(itemId, piece)
-    if (item === undefined) return undefined
+  readonly #encodeDelta = (item: AnswerItem, piece: string): string => {
     const frame = this.#writer.growOpen(item, piece)
     if (frame !== undefined) return `${frame.before}${JSON.stringify(piece)}${frame.after}`
     this.#writer.grow(item, piece)

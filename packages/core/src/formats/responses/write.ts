@@ -1,6 +1,6 @@
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
-import { AnswerReader } from '../answer.ts'
+import { type AnswerItem, AnswerReader } from '../answer.ts'
 import {
   DONE,
   errorTypeOf,
@@ -54,12 +54,8 @@ export class ResponsesEncoder {
   /** Like `encode`, as SSE text, with `[DONE]` after the end. */
   encodeSse(event: StreamEvent): string {
     if (this.isOver) return ''
-    // Nearly all events are deltas. Without an event object they take a fraction of the time.
-    if (event.type === 'item_delta') {
-      const { item_id, delta_content } = event.payload
-      const text = this.#encodeDelta(item_id, delta_content)
-      if (text !== undefined) return text
-    }
+    const delta = this.#reader.encodeDelta(event, this.#encodeDelta)
+    if (delta !== undefined) return delta
     const frames = this.encode(event).map((each) =>
       encodeSse({ event: each.type, data: JSON.stringify(each) }),
     )
@@ -83,11 +79,7 @@ export class ResponsesEncoder {
     return frames.join('') + encodeSse({ data: DONE })
   }
 
-  /** Undefined if the item is not open. */
-  #encodeDelta(itemId: string, piece: string): string | undefined {
-    if (piece === '') return ''
-    const item = this.#reader.growOpen(itemId, piece)
-    if (item === undefined) return undefined
+  readonly #encodeDelta = (item: AnswerItem, piece: string): string => {
     const frame = this.#writer.frameOf(item)
     if (frame === undefined) return ''
     const number = this.#writer.takeNumber()
