@@ -1,4 +1,5 @@
 import { isExecutedByProvider, isRefusal } from '../items/marks.ts'
+import { textOf } from '../items/text.ts'
 import { ERROR_CODES, type ErrorCode } from '../protocol/errors.ts'
 import { isInputItem, isPromptItem } from '../protocol/item-ids.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
@@ -159,9 +160,7 @@ export class AnswerReader {
   }
 
   #countInput(item: OutputItem): void {
-    if (item.type === 'message') this.#inputChars += item.content.length
-    else if (item.type === 'function_call') this.#inputChars += item.arguments.length
-    else if (item.type === 'function_call_output') this.#inputChars += item.output.length
+    if (item.type !== 'reasoning') this.#inputChars += textOf(item).length
   }
 
   #start(payload: StreamEventPayload<'item_start'>): void {

@@ -48,6 +48,11 @@ function spread(text: string): string[] {
   return ends.slice(1).map((end, index) => hex.slice(ends[index], end))
 }
 
+/** Returns the id that clients know a call by: its item's if it has none, shortened on some APIs. */
+export function clientCallId({ call_id, id = '' }: { call_id: string; id?: string }): string {
+  return shortCallId(call_id || id)
+}
+
 const MAX_CALL_ID_CHARS = 64
 
 /**

@@ -155,7 +155,7 @@ async function readOutputs(log: TurnLog, turn: ListedTurn): Promise<ListedOutput
 }
 
 /** Snapshots begin with their type. Parsing every text of a page would cost more than reading it. */
-function isCall({ data }: OutputRecord): boolean {
+export function isCall({ data }: OutputRecord): boolean {
   return data.startsWith('{"type":"tool_call"')
 }
 

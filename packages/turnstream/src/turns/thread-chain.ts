@@ -3,7 +3,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
-import { shortCallId } from '@turnstream/core/internal/protocol/ids'
+import { clientCallId, shortCallId } from '@turnstream/core/internal/protocol/ids'
 import { parseJsonObject, stableJson } from '@turnstream/core/internal/protocol/json'
 import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
@@ -146,10 +146,10 @@ async function update(hash: Hash, text: string): Promise<void> {
 }
 
 /** Other clients parse the arguments and write them again. */
-function callOf({ call_id, id = '', name, arguments: text }: Call): string {
+function callOf({ name, arguments: text, ...call }: Call): string {
   const isParsed = text.length <= MAX_ARGUMENTS_CHARS
   const parsed = isParsed ? parseJsonObject(text) : undefined
-  return `${shortCallId(call_id || id)}=${name}${stableJson(parsed ?? {})}`
+  return `${clientCallId(call)}=${name}${stableJson(parsed ?? {})}`
 }
 
 /** Returns the items that clients of vendors' APIs see: without calls that this server or the provider has run. */

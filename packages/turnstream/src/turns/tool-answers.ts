@@ -3,7 +3,7 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { shortCallId } from '@turnstream/core/internal/protocol/ids'
+import { clientCallId } from '@turnstream/core/internal/protocol/ids'
 import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
 import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
@@ -65,7 +65,7 @@ export async function findAnswers(request: AnswersRequest): Promise<ToolAnswers 
     turns += 1
     search.add(turn.runId, stored.items)
   }
-  if (!isLenient) search.refuseUnanswered(new Set(history?.filter(isCall).map(callIdOf)))
+  if (!isLenient) search.refuseUnanswered(new Set(history?.filter(isCall).map(clientCallId)))
   const { answers, repeated } = search
   const chars = charsOfAnswers(answers)
   if (chars > caps.maxTurnChars) {
@@ -110,7 +110,7 @@ class CallSearch {
   constructor(input: readonly OutputItem[]) {
     for (const item of input) {
       if (item.type !== 'function_call_output') continue
-      const callId = callIdOf(item)
+      const callId = clientCallId(item)
       const others = this.#waiting.get(callId)
       if (others === undefined) this.#waiting.set(callId, [item])
       else others.push(item)
@@ -126,8 +126,8 @@ class CallSearch {
     for (const item of items.toReversed()) {
       if (item.type === 'function_call_output' && item.answers !== undefined) {
         this.#stored.set(item.answers.item_id, item)
-      } else if (item.type === 'function_call' && this.#waiting.has(callIdOf(item))) {
-        if (isInputItem(runId, item.id)) this.#known.add(callIdOf(item))
+      } else if (item.type === 'function_call' && this.#waiting.has(clientCallId(item))) {
+        if (isInputItem(runId, item.id)) this.#known.add(clientCallId(item))
         else if (isForClient(item)) this.#meet(item)
       }
     }
@@ -149,7 +149,7 @@ class CallSearch {
 
   #meet(call: StoredCall): void {
     const { id: item_id, name, arguments: text } = call
-    const callId = callIdOf(call)
+    const callId = clientCallId(call)
     const waiting = this.#waiting.get(callId) ?? []
     const stored = this.#stored.get(item_id)
     const found = stored === undefined ? waiting[0] : waiting.find((each) => isSame(each, stored))
@@ -166,11 +166,6 @@ class CallSearch {
 
 function isCall(item: OutputItem): item is FunctionCall {
   return item.type === 'function_call'
-}
-
-/** The id that clients know: the item's if the call has none, shortened on some APIs. */
-function callIdOf({ call_id, id }: { readonly call_id: string; readonly id: string }): string {
-  return shortCallId(call_id || id)
 }
 
 /** Whether the call was finished and left to the client. */

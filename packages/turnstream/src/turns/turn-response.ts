@@ -1,3 +1,4 @@
+import { textOf } from '@turnstream/core/internal/items/text'
 import type { UnsettledItems } from '@turnstream/core/internal/items/unsettled-items'
 import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import type { ReducedResponse, ResponseItem } from '@turnstream/core/internal/protocol/response'
@@ -57,8 +58,7 @@ function isShorterThan(maxChars: number, items: readonly ResponseItem[]): boolea
     if (item.type === 'message') {
       for (const { data } of item.attachments ?? []) chars += data.length
     }
-    if ('content' in item && typeof item.content === 'string') chars += item.content.length
-    else if ('output' in item && typeof item.output === 'string') chars += item.output.length
+    chars += textOf(item).length
     if (chars > maxChars) return false
   }
   return true

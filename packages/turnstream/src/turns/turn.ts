@@ -293,8 +293,8 @@ export class Turn {
   /** Assigns an event its id and time and writes it to `events`. Returns whether there is room for more. */
   #write(payload: StreamEventPayload): boolean {
     const event = this.#stamp(payload)
-    if (payload.type === 'item_delta') this.#unsettled.take(payload)
-    else this.#track(event)
+    if (payload.type !== 'item_delta') this.#response.take(event)
+    this.#unsettled.take(payload)
     return this.#events.write(event) && this.#outputs.waiting < MAX_WAITING_OUTPUTS
   }
 
@@ -330,11 +330,6 @@ export class Turn {
       type: payload.type,
       payload,
     } as StreamEvent
-  }
-
-  #track(event: StreamEvent): void {
-    this.#response.take(event)
-    this.#unsettled.take(event.payload)
   }
 
   async #writeAll(payloads: Iterable<StreamEventPayload>): Promise<void> {

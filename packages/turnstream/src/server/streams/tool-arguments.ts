@@ -10,6 +10,7 @@ import type { StreamOutput, ToolCall } from '@turnstream/core/internal/protocol/
 import { encodeSse } from '@turnstream/core/internal/sse/encode'
 import { parseOffset, START } from '../../log/offsets.ts'
 import type { GatewayContext } from '../context.ts'
+import { isCall } from '../thread-outputs.ts'
 import { Frame, type ToFrame } from './frames.ts'
 import { ItemOrder } from './item-order.ts'
 import type { SseConnection } from './sse-connection.ts'
@@ -145,8 +146,7 @@ export class ArgumentSender {
 }
 
 function callIn(record: LogRecord): ToolCall | undefined {
-  // Snapshots begin with their type, and most are texts, which need not be parsed.
-  if (!('output' in record) || !record.data.startsWith('{"type":"tool_call"')) return undefined
+  if (!('output' in record) || !isCall(record)) return undefined
   return record.output.type === 'tool_call' ? record.output : undefined
 }
 
