@@ -72,6 +72,7 @@ export { decodeRecording, type Recording, type Recordings } from './formats/v2/r
 export { v2Sse } from './formats/v2/write.ts'
 export type { VendorOptions } from './formats/vendor.ts'
 export { xapiSse } from './formats/xapi/write.ts'
+export { isExecutedByProvider } from './items/marks.ts'
 export {
   type BufferInfo,
   type BufferOptions,
@@ -90,7 +91,6 @@ export type {
 } from './protocol/cassette.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
 export { generateEventId } from './protocol/ids.ts'
-export { isExecutedByProvider } from './protocol/item-marks.ts'
 export type { Decoded } from './protocol/json.ts'
 export { parseJsonSafe } from './protocol/json.ts'
 export type { MessageOrigin, OutputItem } from './protocol/output-item.ts'
