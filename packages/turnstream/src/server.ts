@@ -1,5 +1,12 @@
 export type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 export type {
+  HistoryItem,
+  SettingSources,
+  Submission,
+  SubmissionSettings,
+  TurnInput,
+} from '@turnstream/core/internal/formats/submission'
+export type {
   AddResult,
   Directory,
   Entries,
@@ -75,7 +82,6 @@ export { createHttpTool, type HttpToolOptions } from './tools/http-tool.ts'
 export type { ToolLimits } from './tools/limits.ts'
 export type { McpEndpoint, McpProcess, McpServer } from './tools/mcp-server.ts'
 export { connectMcpTools, type McpTools, type McpToolsOptions } from './tools/mcp-tools.ts'
-export type { SettingSources } from './turns/fitted-submission.ts'
 export type { ProcessorSettings } from './turns/processor-settings.ts'
 export {
   type ChosenModel,
@@ -100,13 +106,7 @@ export type {
   TurnObserver,
   TurnOutcome,
 } from './turns/turn-observer.ts'
-export type {
-  HistoryItem,
-  Submission,
-  SubmissionSettings,
-  Submitted,
-  TurnInput,
-} from './turns/turn-request.ts'
+export type { Submitted } from './turns/turn-request.ts'
 export {
   type SubmitOptions,
   type TurnCaps,

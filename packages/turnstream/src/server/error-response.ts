@@ -1,28 +1,21 @@
+import { chatErrorBody } from '@turnstream/core/internal/formats/chat-completions/errors'
+import { messagesErrorResponse } from '@turnstream/core/internal/formats/messages/errors'
+import type { OpenaiErrorBody } from '@turnstream/core/internal/formats/openai-errors'
+import { type Refusal, RequestInvalidError } from '@turnstream/core/internal/formats/request-errors'
+import { responsesErrorBody } from '@turnstream/core/internal/formats/responses/errors'
+import { noRetry, TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import {
   ERROR_CODES,
   type ErrorCode,
   TurnstreamError,
 } from '@turnstream/core/internal/protocol/errors'
+import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { Approval } from '@turnstream/core/internal/protocol/stream-output'
 import type { Context } from 'hono'
 import type { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import {
-  type AnthropicErrorFields,
-  anthropicError,
-  isAnthropicRequest,
-  MessageThreadError,
-} from './anthropic/errors.ts'
 import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
-import { ApprovalAnsweredError, LimitedError, RequestInvalidError } from './errors.ts'
-import {
-  isVendorPath,
-  noRetry,
-  type OpenaiErrorBody,
-  openaiErrorBody,
-  TurnFailedError,
-  withParamOf,
-} from './openai/errors.ts'
+import { ApprovalAnsweredError, isAnthropicRequest, isVendorPath, LimitedError } from './errors.ts'
 
 /** Error body of our own routes. */
 export interface ErrorBody {
@@ -35,11 +28,10 @@ export interface ErrorBody {
   }
 }
 
-export interface ErrorResponse {
-  code: ErrorCode
-  status: ContentfulStatusCode
-  body: ErrorBody | OpenaiErrorBody
-  headers: Record<string, string>
+export interface ErrorResponse extends Refusal {
+  readonly status: ContentfulStatusCode
+  readonly body: ErrorBody | OpenaiErrorBody
+  readonly headers: Record<string, string>
 }
 
 /** Long enough for a turn or an instance to end, short enough to go unnoticed. */
@@ -57,18 +49,19 @@ export function toErrorResponse(error: unknown, requestId: string, path = ''): E
   // A server must not send 499.
   const status = documented === 499 ? 500 : documented
   const message = isOurs && documented < 500 ? known.message : summary
+  const refusal = { error, code, message, status }
   const details = known instanceof RequestInvalidError ? { details: known.details } : undefined
   const approval = known instanceof ApprovalAnsweredError ? { approval: known.approval } : undefined
-  const body: ErrorBody = { error: { code, message, ...details, ...approval, requestId } }
   const headers: Record<string, string> = {}
   if (known instanceof LimitedError) headers['retry-after'] = `${known.retryAfterS}`
   else if (retryable && (status === 503 || status === 409)) headers['retry-after'] = RETRY_AFTER_S
-  return {
-    code,
-    status,
-    body: isVendorPath(path) ? withParamOf(path, openaiErrorBody(error, body, status)) : body,
-    headers,
-  }
+  const body: ErrorBody = { error: { code, message, ...details, ...approval, requestId } }
+  return { ...refusal, body: isVendorPath(path) ? openaiBody(path, refusal) : body, headers }
+}
+
+/** Of the API that the path belongs to. */
+function openaiBody(path: string, refusal: Refusal): OpenaiErrorBody {
+  return path.startsWith(ROUTES.responses) ? responsesErrorBody(refusal) : chatErrorBody(refusal)
 }
 
 /** Server errors that are not logged: operators expect them. */
@@ -77,40 +70,37 @@ const EXPECTED: ReadonlySet<ErrorCode> = new Set(['ROUTE_UNSUPPORTED', 'SERVER_S
 /** Sends an error response, and reports server errors. */
 export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHandler): Response {
   const requestId = c.get('requestId')
-  const isAnthropics = isAnthropicRequest(c.req)
+  const { path } = c.req
+  const response = toErrorResponse(error, requestId, path)
   if (error instanceof TurnFailedError) {
-    const { body, status, headers, failureCode: code } = error
-    if (!isAnthropics) return c.json(withParamOf(c.req.path, body), status, headers)
-    return refuseAsAnthropic(c, { message: body.error.message, status, code }, headers)
+    const status = error.status as ContentfulStatusCode
+    const failed = { ...response, status }
+    return send(c, { ...failed, body: openaiBody(path, failed), headers: error.headers })
   }
-  const path = isAnthropics ? '' : c.req.path
-  const { code, status, body, headers } = toErrorResponse(error, requestId, path)
+  const { code, status, headers } = response
   c.set('refusal', code)
   if (status >= 500 && !EXPECTED.has(code)) onError(error, { requestId })
   // Another instance may accept what this one answers with 503.
   const isFinal = !ERROR_CODES[code].retryable && status !== 503
-  if (isFinal && isVendorPath(c.req.path)) Object.assign(headers, noRetry(status))
-  if (!isAnthropics) return c.json(body, status, headers)
-  const details = error instanceof MessageThreadError ? error.details : undefined
-  return refuseAsAnthropic(c, { message: body.error.message, status, details }, headers)
+  if (isFinal && isVendorPath(path)) Object.assign(headers, noRetry(status))
+  return send(c, response)
 }
 
-function refuseAsAnthropic(
-  c: Context<GatewayEnv>,
-  fields: Omit<AnthropicErrorFields, 'requestId'>,
-  headers: Record<string, string>,
-): Response {
+function send(c: Context<GatewayEnv>, response: ErrorResponse): Response {
+  const { body, status, headers } = response
+  if (!isAnthropicRequest(c.req)) return c.json(body, status, headers)
   const requestId = c.get('requestId')
-  const { status, body } = anthropicError({ ...fields, requestId })
-  return c.json(body, status, { ...headers, 'request-id': requestId })
+  const anthropics = messagesErrorResponse(response, requestId)
+  const given = { ...headers, 'request-id': requestId }
+  return c.json(anthropics.body, anthropics.status as ContentfulStatusCode, given)
 }
 
-/** Hono only reports that a body is not JSON, by content or type. */
 /** Recognises exceptions of every copy of hono: npm may install two. */
 function isHttpException(error: unknown): error is HTTPException {
   return error instanceof Error && 'getResponse' in error && 'status' in error
 }
 
+/** Hono only reports that a body is not JSON, by content or type. */
 function frameworkError({ status }: HTTPException): TurnstreamError | undefined {
   if (status === 415) {
     return new TurnstreamError('MEDIA_TYPE_UNSUPPORTED', 'use application/json')

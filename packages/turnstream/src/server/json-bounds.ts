@@ -1,5 +1,5 @@
+import { RequestInvalidError } from '@turnstream/core/internal/formats/request-errors'
 import { MAX_JSON_NESTING, MAX_JSON_VALUES } from '@turnstream/core/internal/protocol/json'
-import { RequestInvalidError } from './errors.ts'
 
 /** Members of one object. Engines and validators need far more time for them than for elements. */
 export const MAX_JSON_MEMBERS = 5000

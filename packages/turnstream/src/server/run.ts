@@ -1,9 +1,9 @@
 import { anyOf, onAbort } from '@turnstream/core/internal/async/on-abort'
+import type { Submission, TurnInput } from '@turnstream/core/internal/formats/submission'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
 import { START } from '../log/offsets.ts'
-import type { Submission, TurnInput } from '../turns/turn-request.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
 import type { TenantSpaces } from './context.ts'
 

@@ -1,12 +1,9 @@
 import type { SettingName } from '@turnstream/core/internal/formats/provider-request'
 import { MAX_CALL_ID_CHARS } from '@turnstream/core/internal/formats/sent-call-ids'
 import { applyFit } from '@turnstream/core/internal/formats/settings'
+import type { Submission } from '@turnstream/core/internal/formats/submission'
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type { ChosenModel } from './providers.ts'
-import type { Submission } from './turn-request.ts'
-
-/** The parameters of a request that each setting came from. */
-export type SettingSources = Partial<Record<SettingName, readonly string[]>>
 
 /** A submission as the chosen provider takes it. */
 export interface FittedSubmission {

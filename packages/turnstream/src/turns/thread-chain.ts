@@ -2,12 +2,12 @@
 
 import { createHash, type Hash } from 'node:crypto'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type { HistoryItem } from '@turnstream/core/internal/formats/submission'
 import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import { clientCallId, shortCallId } from '@turnstream/core/internal/protocol/ids'
 import { parseJsonObject, stableJson } from '@turnstream/core/internal/protocol/json'
 import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
-import type { HistoryItem } from './turn-request.ts'
 
 /** Maximum number of agent runs whose turn is searched. */
 export const MAX_KEYS = 64

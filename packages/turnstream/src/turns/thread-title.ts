@@ -1,4 +1,4 @@
-import type { HistoryItem, Submission } from './turn-request.ts'
+import type { HistoryItem, Submission } from '@turnstream/core/internal/formats/submission'
 
 const MAX_CHARS = 80
 /** A longer start without a line is not read: messages may be large, and there may be thousands. */

@@ -5,6 +5,7 @@ import type {
   ProviderRequest,
   ToolDefinition,
 } from '@turnstream/core/internal/formats/provider-request'
+import type { SubmissionSettings } from '@turnstream/core/internal/formats/submission'
 import { EXECUTED_BY_PROVIDER, isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
@@ -12,7 +13,6 @@ import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protoco
 import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
 import { argumentsChecker, type CheckOptions } from './arguments-checker.ts'
 import type { ToolAnswer } from './transcript.ts'
-import type { SubmissionSettings } from './turn-request.ts'
 
 export interface ToolCallContext {
   readonly turnId: string

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, systemClock } from '@turnstream/core/internal/async/clock'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import { type Submission } from '@turnstream/core/internal/formats/submission'
 import type { Lease, Orphan, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { stableJsonPieces } from '@turnstream/core/internal/protocol/json'
@@ -24,7 +25,7 @@ import { failed } from './turn-ending.ts'
 import { resolveCaps, type TurnCaps } from './turn-items.ts'
 import { guardErrorHandler, guardObserver, type TurnObserver } from './turn-observer.ts'
 import { createTurnRecord } from './turn-record.ts'
-import { inputItems, type Submission, type Submitted } from './turn-request.ts'
+import { inputItems, type Submitted } from './turn-request.ts'
 import type { TurnServices, TurnTask } from './turn-task.ts'
 
 export type { TurnCaps }

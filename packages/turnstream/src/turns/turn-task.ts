@@ -1,4 +1,5 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
+import type { SubmissionSettings } from '@turnstream/core/internal/formats/submission'
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { TraceContext } from '@turnstream/core/internal/protocol/stream-event'
@@ -9,7 +10,7 @@ import type { AnswerKey } from './thread-index.ts'
 import type { ToolRegistry } from './tools.ts'
 import type { TurnCaps } from './turn-items.ts'
 import type { TurnObserver } from './turn-observer.ts'
-import type { AnsweredCalls, SubmissionSettings, TurnDetails } from './turn-request.ts'
+import type { AnsweredCalls, TurnDetails } from './turn-request.ts'
 
 /** What all turns of a process share. */
 export interface TurnServices {

@@ -1,13 +1,8 @@
 /** A client that keeps the thread itself tells what was said before. */
 import { describe, expect, test } from 'vitest'
+import type { HistoryItem, Submission, TurnInput } from '../../../core/src/formats/submission.ts'
 import { isForProcessor } from '../../../core/src/items/marks.ts'
-import {
-  type HistoryItem,
-  inputEvents,
-  inputItems,
-  type Submission,
-  type TurnInput,
-} from '../../src/turns/turn-request.ts'
+import { inputEvents, inputItems } from '../../src/turns/turn-request.ts'
 import { bodyPieces } from '../../src/turns/turn-runner.ts'
 
 const HISTORY: HistoryItem[] = [

@@ -4,6 +4,7 @@ import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import { ResponseStream } from '../../../core/src/async/response-stream.ts'
 import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
 import type { RunContext } from '../../../core/src/formats/run-context.ts'
+import type { Submission } from '../../../core/src/formats/submission.ts'
 import type { LogName, TurnLog } from '../../../core/src/log/turn-log.ts'
 import type { StreamEvent, StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
@@ -11,7 +12,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import { START } from '../../src/log/offsets.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { Providers } from '../../src/turns/providers.ts'
-import type { Submission, Submitted } from '../../src/turns/turn-request.ts'
+import type { Submitted } from '../../src/turns/turn-request.ts'
 import {
   type SubmitOptions,
   TurnRunner,

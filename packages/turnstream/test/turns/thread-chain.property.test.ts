@@ -2,23 +2,24 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
+import { decodeChatRequest } from '../../../core/src/formats/chat-completions/request-in.ts'
+import { chatBodySchema } from '../../../core/src/formats/chat-completions/schemas.ts'
 import { ChatCompletionsEncoder } from '../../../core/src/formats/chat-completions/write.ts'
 import { toChatCompletion } from '../../../core/src/formats/chat-completions/write-completion.ts'
+import { decodeMessagesRequest } from '../../../core/src/formats/messages/request-in.ts'
+import { messagesBodySchema } from '../../../core/src/formats/messages/schemas.ts'
 import { MessagesEncoder } from '../../../core/src/formats/messages/write.ts'
+import { decodeResponsesRequest } from '../../../core/src/formats/responses/request-in.ts'
+import { responsesBodySchema } from '../../../core/src/formats/responses/schemas.ts'
 import { ResponsesEncoder } from '../../../core/src/formats/responses/write.ts'
+import { type Submission } from '../../../core/src/formats/submission.ts'
 import { shortCallId } from '../../../core/src/protocol/ids.ts'
 import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
 import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
 import { ResponseReducer } from '../../../core/src/reducer/reduce.ts'
 import { eventsOf } from '../../../core/test/reducer/events.ts'
-import { messagesBodySchema } from '../../src/server/anthropic/messages-schemas.ts'
-import { messagesSubmission } from '../../src/server/anthropic/messages-submission.ts'
-import { chatBodySchema } from '../../src/server/openai/chat-schemas.ts'
-import { chatSubmission } from '../../src/server/openai/chat-submission.ts'
-import { responsesBodySchema } from '../../src/server/openai/responses-schemas.ts'
-import { responsesSubmission } from '../../src/server/openai/responses-submission.ts'
 import { ThreadChain } from '../../src/turns/thread-chain.ts'
-import { inputEvents, type Submission } from '../../src/turns/turn-request.ts'
+import { inputEvents } from '../../src/turns/turn-request.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the bodies of three APIs
 type Body = any
@@ -126,7 +127,7 @@ const chat: Door = {
     ]
   },
   submission: (messages) =>
-    chatSubmission(chatBodySchema.parse({ model: 'm', messages }), {}).submission,
+    decodeChatRequest(chatBodySchema.parse({ model: 'm', messages })).submission,
 }
 
 const streamedChat: Door = {
@@ -181,7 +182,7 @@ function responses(isKept: (item: Body) => boolean): Door {
     },
     submission: (input) => {
       const body = responsesBodySchema.parse({ model: 'm', input })
-      return responsesSubmission(body, {}, { items: [], findItem: () => undefined }).submission
+      return decodeResponsesRequest(body, { items: [], findItem: () => undefined }).submission
     },
   }
 }
@@ -213,7 +214,7 @@ const messages: Door = {
   },
   submission: (said) => {
     const body = { model: 'm', max_tokens: 100, system: 'Be brief.', messages: said }
-    return messagesSubmission(messagesBodySchema.parse(body), {}).submission
+    return decodeMessagesRequest(messagesBodySchema.parse(body)).submission
   },
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { HistoryItem } from '../../../core/src/formats/submission.ts'
 import { ThreadChain } from '../../src/turns/thread-chain.ts'
-import type { HistoryItem } from '../../src/turns/turn-request.ts'
 import { loopGaps } from '../server/fairness/loop-gap.ts'
 
 const user = (content: string): HistoryItem => ({ type: 'message', origin: 'user', content })

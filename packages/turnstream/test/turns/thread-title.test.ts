@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { HistoryItem, TurnInput } from '../../../core/src/formats/submission.ts'
 import { threadTitle } from '../../src/turns/thread-title.ts'
-import type { HistoryItem, TurnInput } from '../../src/turns/turn-request.ts'
 
 const say = (content: string, origin: 'user' | 'system' = 'user'): TurnInput => {
   return { type: 'message', origin, content }

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
+import type { TurnInput } from '../../../core/src/formats/submission.ts'
 import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
 import { endOrphan } from '../../src/turns/reaper.ts'
-import type { TurnInput } from '../../src/turns/turn-request.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { answer, broken, call, end } from './payloads.ts'
 import {

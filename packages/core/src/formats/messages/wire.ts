@@ -1,6 +1,6 @@
 /** The wire format of Anthropic's Messages API. */
 
-import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
+import type { Usage } from '../../protocol/stream-event.ts'
 
 export type MessagesBlock =
   | { type: 'text'; text: string }
@@ -69,54 +69,4 @@ export function messagesUsage(usage: Usage): MessagesUsage {
     cache_creation_input_tokens: written,
     cache_read_input_tokens: read,
   }
-}
-
-/** Anthropic's types for our codes and vendors' codes, also of HTTP errors. All others are an `api_error`. */
-const TYPES: Record<string, string> = {
-  HTTP_400: 'invalid_request_error',
-  HTTP_402: 'billing_error',
-  HTTP_404: 'not_found_error',
-  HTTP_408: 'timeout_error',
-  HTTP_413: 'request_too_large',
-  HTTP_415: 'invalid_request_error',
-  HTTP_422: 'invalid_request_error',
-  HTTP_429: 'rate_limit_error',
-  HTTP_503: 'overloaded_error',
-  HTTP_504: 'timeout_error',
-  HTTP_529: 'overloaded_error',
-  MODEL_UNKNOWN: 'not_found_error',
-  OPTION_INVALID: 'invalid_request_error',
-  TURN_ITEM_LIMIT: 'invalid_request_error',
-  TURN_ROUND_LIMIT: 'invalid_request_error',
-  TURN_TEXT_LIMIT: 'invalid_request_error',
-  TURN_TIME_LIMIT: 'timeout_error',
-  UPSTREAM_TIMEOUT: 'timeout_error',
-  billing_error: 'billing_error',
-  context_length_exceeded: 'invalid_request_error',
-  cyber_policy: 'invalid_request_error',
-  inference_hook_denied: 'invalid_request_error',
-  insufficient_quota: 'billing_error',
-  invalid_prompt: 'invalid_request_error',
-  invalid_request_error: 'invalid_request_error',
-  misalignment_policy_violation: 'invalid_request_error',
-  model_not_found: 'not_found_error',
-  not_found_error: 'not_found_error',
-  overloaded_error: 'overloaded_error',
-  rate_limit_error: 'rate_limit_error',
-  rate_limit_exceeded: 'rate_limit_error',
-  request_too_large: 'request_too_large',
-  server_is_overloaded: 'overloaded_error',
-  slow_down: 'overloaded_error',
-  timeout_error: 'timeout_error',
-  usage_not_included: 'billing_error',
-}
-
-/** Undefined for an `api_error`. */
-export function messagesErrorType(code: string): string | undefined {
-  return Object.hasOwn(TYPES, code) ? TYPES[code] : undefined
-}
-
-export function messagesError({ code, message }: ErrorObject): MessagesError {
-  const type = messagesErrorType(code) ?? 'api_error'
-  return { type: 'error', error: { type, message }, request_id: null }
 }

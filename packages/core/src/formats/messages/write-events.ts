@@ -9,6 +9,7 @@ import {
   codedError,
   isJson,
 } from '../answer.ts'
+import { messagesError } from './errors.ts'
 import {
   type MessagesBlock,
   type MessagesDelta,
@@ -17,7 +18,6 @@ import {
   type MessagesObject,
   type MessagesStopReason,
   type MessagesUsage,
-  messagesError,
   messagesUsage,
 } from './wire.ts'
 

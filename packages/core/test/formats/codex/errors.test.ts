@@ -1,6 +1,6 @@
 /** The errors of codex 0.169, as it reports them, and older ones. */
 import { describe, expect, test } from 'vitest'
-import { TurnFailedError } from '../../../../turnstream/src/server/openai/errors.ts'
+import { TurnFailedError } from '../../../src/formats/turn-failed-error.ts'
 import { translate, turnFailed, turnStarted } from './events.ts'
 
 const CUT = 'stream disconnected before completion'

@@ -1,13 +1,13 @@
 import type { Hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type { ResponsesBody } from '@turnstream/core/internal/formats/responses/schemas'
 import type { ResponsesItem } from '@turnstream/core/internal/formats/responses/wire'
 import { ResponsesEncoder } from '@turnstream/core/internal/formats/responses/write'
 import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { isTurnMissing } from '@turnstream/core/internal/protocol/errors'
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
-import type { ResponsesBody } from './responses-schemas.ts'
 import { eventsSoFar } from './stored-responses.ts'
 
 /*

@@ -1,12 +1,12 @@
 /** Reasoning that a client sends back by its id, without the data that its vendor needs. */
 
 import { vendorData } from '@turnstream/core/internal/formats/issuer'
+import { bareReasoningId } from '@turnstream/core/internal/formats/responses/request-items'
+import type { HistoryItem } from '@turnstream/core/internal/formats/submission'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, isTurnMissing } from '@turnstream/core/internal/protocol/errors'
 import { runOfWireId, wireItemId } from '@turnstream/core/internal/protocol/item-ids'
-import { isRecord } from '@turnstream/core/internal/protocol/json'
-import type { HistoryItem } from '../../turns/turn-request.ts'
-import { eventsSoFar, withoutPrefix } from './stored-responses.ts'
+import { eventsSoFar } from './stored-responses.ts'
 
 /** Responses looked up per request. One contains the reasoning of all before it. */
 export const MAX_RUNS = 64
@@ -18,15 +18,6 @@ const MAX_READ_BYTES = 32 * 1024 * 1024
 const ITEM_ID = 'item_id'
 
 type Reasoning = Extract<HistoryItem, { type: 'reasoning' }>
-
-/** The id of reasoning that has no encrypted content, without its prefix. */
-export function bareReasoningId(item: unknown): string | undefined {
-  if (!isRecord(item) || item['type'] !== 'reasoning') return undefined
-  const { id, encrypted_content: encrypted } = item
-  if (typeof id !== 'string' || (typeof encrypted === 'string' && encrypted !== ''))
-    return undefined
-  return withoutPrefix(id.slice(0, 300))
-}
 
 /**
  * Finds reasoning that a request names only by id, as its provider issued it, newest first. What is missing, damaged or

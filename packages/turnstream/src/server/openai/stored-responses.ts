@@ -1,6 +1,9 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { customInput } from '@turnstream/core/internal/formats/custom-tools'
+import { ParameterError } from '@turnstream/core/internal/formats/openai-errors'
+import { withoutPrefix } from '@turnstream/core/internal/formats/responses/request-items'
 import { type NamedTool, namedTools } from '@turnstream/core/internal/formats/responses/tool-names'
+import type { HistoryItem } from '@turnstream/core/internal/formats/submission'
 import type { EventRecord, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { isTurnMissing } from '@turnstream/core/internal/protocol/errors'
 import { shortCallId } from '@turnstream/core/internal/protocol/ids'
@@ -16,11 +19,8 @@ import {
   threadHistory,
 } from '../../turns/thread-history.ts'
 import { withoutMark } from '../../turns/tools.ts'
-import type { HistoryItem } from '../../turns/turn-request.ts'
-import { ParameterError } from './errors.ts'
 
 const RESPONSE_PREFIX = 'resp_'
-const ITEM_ID = /^(?:msg|fco?|rs|ctc)_(.+)$/
 
 /** Of all stored responses that a request refers to. */
 const MAX_CONTEXT_BYTES = 8 * 1024 * 1024
@@ -97,11 +97,6 @@ export async function referencedItems(
     }
   }
   return found
-}
-
-/** An item id without its prefix. */
-export function withoutPrefix(id: string): string {
-  return ITEM_ID.exec(id)?.[1] ?? id
 }
 
 function referenceOf(item: unknown): string[] {

@@ -1,27 +1,28 @@
 import { AnswerReader } from '@turnstream/core/internal/formats/answer'
 import { AnswerItems } from '@turnstream/core/internal/formats/answer-items'
-import { ChatCompletionsEncoder } from '@turnstream/core/internal/formats/chat-completions/write'
-import type { ChatCompletionsOptions } from '@turnstream/core/internal/formats/chat-completions/write-chunks'
-import { chatCompletion } from '@turnstream/core/internal/formats/chat-completions/write-completion'
-import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
-import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import type * as z from 'zod'
-import type { GatewayApp, GatewayContext } from '../context.ts'
-import { requestInvalid } from '../errors.ts'
-import { encodeJson, sendJson } from '../json-response.ts'
+import {
+  customToolNames,
+  decodeChatRequest,
+  isLegacy,
+  threadMetadata,
+} from '@turnstream/core/internal/formats/chat-completions/request-in'
 import {
   type ChatBody,
   chatBodySchema,
   chatChunkSchema,
   chatCompletionSchema,
-} from '../openai/chat-schemas.ts'
-import {
-  chatSubmission,
-  customToolNames,
-  isLegacy,
-  threadMetadata,
-} from '../openai/chat-submission.ts'
-import { parameterError, TurnFailedError } from '../openai/errors.ts'
+} from '@turnstream/core/internal/formats/chat-completions/schemas'
+import { ChatCompletionsEncoder } from '@turnstream/core/internal/formats/chat-completions/write'
+import type { ChatCompletionsOptions } from '@turnstream/core/internal/formats/chat-completions/write-chunks'
+import { chatCompletion } from '@turnstream/core/internal/formats/chat-completions/write-completion'
+import { parameterError } from '@turnstream/core/internal/formats/openai-errors'
+import { requestInvalid } from '@turnstream/core/internal/formats/request-errors'
+import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
+import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { ROUTES } from '@turnstream/core/internal/protocol/names'
+import type * as z from 'zod'
+import type { GatewayApp, GatewayContext } from '../context.ts'
+import { encodeJson, sendJson } from '../json-response.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
@@ -68,9 +69,7 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
       withStreamSlot(c, context, async (slot) => {
         const body = c.req.valid('json')
         const headers = c.req.valid('header')
-        const started = await startVendorTurn(c, context, headers, () =>
-          chatSubmission(body, headers),
-        )
+        const started = await startVendorTurn(c, context, headers, () => decodeChatRequest(body))
         return answerTurn(started, async () => {
           const chat = await toChat(started, body)
           if (body.stream === true) return await streamChat(chat)

@@ -1,6 +1,15 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
-import { messagesError } from '@turnstream/core/internal/formats/messages/wire'
+import { messagesError } from '@turnstream/core/internal/formats/messages/errors'
+import { decodeMessagesRequest } from '@turnstream/core/internal/formats/messages/request-in'
+import {
+  countTokensBodySchema,
+  messageSchema,
+  messagesBodySchema,
+  messagesEventSchema,
+  tokenCountSchema,
+} from '@turnstream/core/internal/formats/messages/schemas'
 import { MessagesEncoder } from '@turnstream/core/internal/formats/messages/write'
+import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
@@ -12,17 +21,8 @@ import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
 import { estimateTokens } from '../../turns/thread-history.ts'
 import { inputItems } from '../../turns/turn-request.ts'
-import {
-  countTokensBodySchema,
-  messageSchema,
-  messagesBodySchema,
-  messagesEventSchema,
-  tokenCountSchema,
-} from '../anthropic/messages-schemas.ts'
-import { messagesSubmission } from '../anthropic/messages-submission.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendJson, sendRead } from '../json-response.ts'
-import { TurnFailedError } from '../openai/errors.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
@@ -100,9 +100,7 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
       const body = c.req.valid('json')
       const headers = c.req.valid('header')
       setRequestId(c)
-      const started = await startVendorTurn(c, context, headers, () =>
-        messagesSubmission(body, headers),
-      )
+      const started = await startVendorTurn(c, context, headers, () => decodeMessagesRequest(body))
       const { turnId } = started.turn
       const encoder = new MessagesEncoder({ turnId, model: body.model })
       return answerTurn(started, async () => {
@@ -119,7 +117,7 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
   )
 
   app.openapi(countRoute, (c) => {
-    const { submission } = messagesSubmission(c.req.valid('json'), {})
+    const { submission } = decodeMessagesRequest(c.req.valid('json'))
     const { history = [], input, settings } = submission
     const tools = JSON.stringify(settings?.tools ?? []).length - 2
     const input_tokens = estimateTokens(inputItems('', history, input)) + Math.ceil(tools / 4)

@@ -1,9 +1,9 @@
+import { RequestInvalidError } from '@turnstream/core/internal/formats/request-errors'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import * as z from 'zod'
-import { isAnthropicRequest } from '../anthropic/errors.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { RequestInvalidError } from '../errors.ts'
+import { isAnthropicRequest } from '../errors.ts'
 import * as spec from './spec.ts'
 
 const modelSchema = z

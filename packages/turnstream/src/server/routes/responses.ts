@@ -1,33 +1,39 @@
+import { parameterError } from '@turnstream/core/internal/formats/openai-errors'
+import { requestInvalid } from '@turnstream/core/internal/formats/request-errors'
+import {
+  decodeResponsesRequest,
+  type Earlier,
+} from '@turnstream/core/internal/formats/responses/request-in'
+import {
+  bareReasoningId,
+  withoutPrefix,
+} from '@turnstream/core/internal/formats/responses/request-items'
+import {
+  inputTokensBodySchema,
+  inputTokensSchema,
+  type ResponsesBody,
+  responseObjectSchema,
+  responsesBodySchema,
+  responsesEventSchema,
+} from '@turnstream/core/internal/formats/responses/schemas'
 import type { ResponsesObject } from '@turnstream/core/internal/formats/responses/wire'
 import { ResponsesEncoder } from '@turnstream/core/internal/formats/responses/write'
+import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
 import { encodeSse } from '@turnstream/core/internal/sse/encode'
 import type { Context } from 'hono'
-import type * as z from 'zod'
+import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
 import { estimateTokens } from '../../turns/thread-history.ts'
 import { inputItems } from '../../turns/turn-request.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
-import { requestInvalid } from '../errors.ts'
 import { encodeJson, sendJson } from '../json-response.ts'
-import { parameterError, TurnFailedError } from '../openai/errors.ts'
-import {
-  createQuerySchema,
-  inputTokensBodySchema,
-  inputTokensSchema,
-  type ResponsesBody,
-  type ResponsesDialect,
-  responseObjectSchema,
-  responsesBodySchema,
-  responsesEventSchema,
-} from '../openai/responses-schemas.ts'
-import { type Earlier, responsesSubmission } from '../openai/responses-submission.ts'
 import { lastItems, receivedItems, repetitionKeys } from '../openai/returned-items.ts'
-import { bareReasoningId, storedReasoning } from '../openai/stored-reasoning.ts'
-import { readPrevious, referencedItems, withoutPrefix } from '../openai/stored-responses.ts'
+import { storedReasoning } from '../openai/stored-reasoning.ts'
+import { readPrevious, referencedItems } from '../openai/stored-responses.ts'
 import { type FindReceived, newHash } from '../reattachment.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
@@ -42,6 +48,16 @@ import {
   type VendorTurn,
   vendorHeadersSchema,
 } from './vendor-turns.ts'
+
+export const dialect = spec.optional(
+  z.enum(['openai', 'open-responses']),
+  'How streams name reasoning events; the setting `openResponses` by default',
+)
+
+type ResponsesDialect = 'openai' | 'open-responses'
+
+/** The query of `POST /v1/responses`. */
+const createQuerySchema = z.object({ dialect })
 
 const createRoute = spec.route('post', ROUTES.responses, {
   summary: 'Create a response (OpenAI compatible)',
@@ -96,11 +112,10 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
         await findRepetition(c, context, body)
         const started = await startVendorTurn(c, context, headers, async () => {
           const earlier = await readEarlier(c, context, body)
-          const request = responsesSubmission(body, headers, earlier)
+          const request = decodeResponsesRequest(body, earlier)
           const { unstoredMs: contentMs } = context
           const isBrief = body.store === false && contentMs !== undefined
-          const submission = { ...request.submission, ...(isBrief && { contentMs }) }
-          return { ...request, submission, previous: earlier.turn }
+          return { ...request, ...(isBrief && { contentMs }), previous: earlier.turn }
         })
         return answerTurn(started, async () => {
           if (body.stream === true)
@@ -119,7 +134,7 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
       const json = c.req.valid('json')
       const body = { ...json, model: json.model ?? '' }
       const earlier = await readEarlier(c, context, body)
-      const { submission } = responsesSubmission(body, {}, earlier)
+      const { submission } = decodeResponsesRequest(body, earlier)
       const { history = [], input, settings } = submission
       const items = inputItems('', history, input)
       const tools = JSON.stringify(settings?.tools ?? []).length - 2

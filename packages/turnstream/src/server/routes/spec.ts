@@ -90,16 +90,6 @@ export function text(maxChars: number) {
     .refine((text) => text.trim() !== '', 'is empty')
 }
 
-/** Any JSON object up to a size, stored unchanged. */
-export function jsonObject(maxChars: number) {
-  return z
-    .record(z.string(), z.unknown())
-    .refine(
-      (value) => JSON.stringify(value).length <= maxChars,
-      `is larger than ${maxChars} characters`,
-    )
-}
-
 /** A field that may be missing. */
 export function optional<Schema extends z.ZodType>(schema: Schema, description: string) {
   return schema.exactOptional().meta({ description })

@@ -1,6 +1,12 @@
 import { anyOf } from '@turnstream/core/internal/async/on-abort'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import {
+  deletedResponseSchema,
+  inputItemsSchema,
+  responseObjectSchema,
+  responsesEventSchema,
+} from '@turnstream/core/internal/formats/responses/schemas'
+import {
   ENCRYPTED_CONTENT,
   type ResponsesObject,
 } from '@turnstream/core/internal/formats/responses/wire'
@@ -17,22 +23,39 @@ import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendRead } from '../json-response.ts'
-import {
-  deletedResponseSchema,
-  inputItemsQuerySchema,
-  inputItemsSchema,
-  responseObjectSchema,
-  responsesEventSchema,
-  retrieveQuerySchema,
-} from '../openai/responses-schemas.ts'
 import { pageOf, readInputItems, turnIdOf } from '../openai/stored-responses.ts'
-import { isOpenResponses, responsesAnswerEncoder } from './responses.ts'
+import { dialect, isOpenResponses, responsesAnswerEncoder } from './responses.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
 import { ifDamaged } from './threads.ts'
 import { streamAnswer } from './vendor-turns.ts'
 
 const params = z.object({ responseId: spec.id })
+
+/** The query of `GET /v1/responses/{id}`. */
+const include = spec.optional(
+  z.union([z.string().max(500), z.array(z.string().max(100)).max(20)]),
+  '`reasoning.encrypted_content`, as in the request that created the response',
+)
+
+const retrieveQuerySchema = z.object({
+  dialect,
+  include,
+  // How OpenAI's clients write a list.
+  'include[]': include,
+  stream: z.enum(['true', 'false']).exactOptional(),
+  starting_after: spec.optional(
+    // An empty text would be 0, and skip the first event.
+    z.string().min(1).pipe(z.coerce.number<string>().int().min(0)),
+    'With `stream`: sends the events after this sequence number',
+  ),
+})
+
+const inputItemsQuerySchema = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  after: spec.optional(z.string().max(300), 'The id of an item: the page starts after it'),
+})
 
 const retrieveRoute = spec.route('get', ROUTES.response, {
   summary: 'Retrieve or resume a response (OpenAI compatible)',

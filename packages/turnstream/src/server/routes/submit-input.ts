@@ -1,16 +1,18 @@
-import * as z from 'zod'
-import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
+import {
+  joinTexts,
+  MAX_ATTACHMENTS,
+  toContents,
+} from '@turnstream/core/internal/formats/content-parts'
+import { RequestInvalidError } from '@turnstream/core/internal/formats/request-errors'
+import { MAX_TEXT_CHARS } from '@turnstream/core/internal/formats/request-in'
 import {
   filePart,
   imagePart,
-  joinTexts,
-  MAX_ATTACHMENTS,
-  MAX_TEXT_CHARS,
   textOrParts,
   textPart,
-  toContents,
-} from '../content-parts.ts'
-import { RequestInvalidError } from '../errors.ts'
+} from '@turnstream/core/internal/formats/request-schemas'
+import type { HistoryItem, TurnInput } from '@turnstream/core/internal/formats/submission'
+import * as z from 'zod'
 import * as spec from './spec.ts'
 
 export const MAX_NAME_CHARS = 200

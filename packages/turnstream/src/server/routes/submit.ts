@@ -1,30 +1,35 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { EFFORTS } from '@turnstream/core/internal/formats/model-traits'
+import { RequestInvalidError } from '@turnstream/core/internal/formats/request-errors'
+import {
+  MAX_SCHEMA_CHARS,
+  MAX_TEXT_CHARS,
+  MAX_TOKENS,
+  omitNullish,
+} from '@turnstream/core/internal/formats/request-in'
+import { jsonObject, logitBiasSchema } from '@turnstream/core/internal/formats/request-schemas'
+import type { Submission } from '@turnstream/core/internal/formats/submission'
 import type { ErrorCode } from '@turnstream/core/internal/protocol/errors'
 import { HEADERS, ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { TraceContext } from '@turnstream/core/internal/protocol/stream-event'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
-import type { Submission, Submitted } from '../../turns/turn-request.ts'
+import type { Submitted } from '../../turns/turn-request.ts'
 import type { SubmitOptions } from '../../turns/turn-runner.ts'
-import { MAX_TEXT_CHARS } from '../content-parts.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
-import { RequestInvalidError } from '../errors.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { openTurnStream } from '../streams/turn-stream.ts'
 import * as spec from './spec.ts'
 import { argumentsQuery, outputSchema } from './streams.ts'
 import { historySchema, inputSchema, MAX_NAME_CHARS, toTurnItems } from './submit-input.ts'
 
-export const MAX_TOKENS = 10_000_000
-
 const reasoningEffortSchema = z.enum(EFFORTS)
 
 const toolSchema = spec.object({
   name: z.string().min(1).max(MAX_NAME_CHARS),
   description: z.string().max(20_000).exactOptional(),
-  parameters: spec.jsonObject(200_000).meta({ description: 'A JSON Schema' }),
+  parameters: jsonObject(MAX_SCHEMA_CHARS).meta({ description: 'A JSON Schema' }),
 })
 
 const responseFormatSchema = z.discriminatedUnion('type', [
@@ -33,14 +38,10 @@ const responseFormatSchema = z.discriminatedUnion('type', [
   spec.object({
     type: z.literal('json_schema'),
     name: z.string().min(1).max(MAX_NAME_CHARS),
-    schema: spec.jsonObject(200_000),
+    schema: jsonObject(MAX_SCHEMA_CHARS),
     strict: z.boolean().exactOptional(),
   }),
 ])
-
-export const logitBiasSchema = z
-  .record(z.string().regex(/^\d{1,10}$/), z.number().min(-100).max(100))
-  .refine((biases) => Object.keys(biases).length <= 1024, 'has more than 1,024 tokens')
 
 /** The fields of `SubmissionSettings`. */
 const settings = {
@@ -288,13 +289,6 @@ function toRunId(runId: string | undefined, key: string | undefined): string | u
   throw new RequestInvalidError([
     { path: `headers.${HEADERS.idempotencyKey}`, message: 'differs from the runId of the body' },
   ])
-}
-
-type Defined<T> = { [Name in keyof T]?: NonNullable<T[Name]> }
-
-export function omitNullish<T extends object>(fields: T): Defined<T> {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)
-  return Object.fromEntries(given) as Defined<T>
 }
 
 /** Version, trace, parent, flags. Later versions may append fields. */

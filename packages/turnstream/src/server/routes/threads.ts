@@ -1,3 +1,4 @@
+import { jsonObject } from '@turnstream/core/internal/formats/request-schemas'
 import type {
   ListedTurn,
   NewThread,
@@ -20,7 +21,7 @@ import * as spec from './spec.ts'
 const MAX_ATTEMPTS = 20
 
 const titleSchema = z.string().max(1000)
-const metadataSchema = spec.jsonObject(16_384)
+const metadataSchema = jsonObject(16_384)
 const timeSchema = z.number().meta({ description: 'Milliseconds since the epoch' })
 
 export const newThreadSchema = spec

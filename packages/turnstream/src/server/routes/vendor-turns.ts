@@ -1,5 +1,7 @@
 import { anyOf, onAbort, type StopSignal } from '@turnstream/core/internal/async/on-abort'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import type { DecodedRequest } from '@turnstream/core/internal/formats/submission'
+import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { HEADERS } from '@turnstream/core/internal/protocol/names'
@@ -8,20 +10,17 @@ import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-g
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
-import type { SettingSources } from '../../turns/fitted-submission.ts'
 import type { TurnPlace } from '../../turns/thread-index.ts'
-import type { Submission } from '../../turns/turn-request.ts'
 import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
-import { TurnFailedError } from '../openai/errors.ts'
 import { type Rejoined, type RepeatedRequest, RequestClient } from '../reattachment.ts'
 import { AnswerSize } from '../streams/answer-size.ts'
 import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
 import type { StreamKind } from '../streams/open-streams.ts'
 import { headerOf, openSse, type SseConnection } from '../streams/sse-connection.ts'
 import * as spec from './spec.ts'
-import { SUBMIT_REFUSALS, submitHeadersSchema } from './submit.ts'
+import { SUBMIT_REFUSALS, submissionHead, submitHeadersSchema } from './submit.ts'
 import { startInThread, threadHeadersSchema } from './vendor-threads.ts'
 
 /*
@@ -75,13 +74,10 @@ export interface VendorTurn {
   readonly requestClient?: RequestClient
 }
 
-/** A request of a vendor's API as a turn. */
-export interface VendorSubmission {
-  readonly submission: Submission
-  /** What was ignored, for a header. */
-  readonly ignored: readonly string[]
-  /** The parameters that settings came from: those that the provider does not have are ignored, too. */
-  readonly sources: SettingSources
+/** The turn of a request, where it is new. */
+export interface PreparedTurn extends DecodedRequest {
+  /** Deletes the content of the turn this long after its end. */
+  readonly contentMs?: number
   /** The turn that the request names as the one before. */
   readonly previous?: TurnPlace | undefined
 }
@@ -102,7 +98,7 @@ export async function startVendorTurn(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   headers: VendorHeaders,
-  prepare: () => VendorSubmission | Promise<VendorSubmission>,
+  prepare: () => PreparedTurn | Promise<PreparedTurn>,
 ): Promise<VendorTurn> {
   const isTied = headers[HEADERS.cancelOnDisconnect] === 'true'
   const isNamed = headers[HEADERS.idempotencyKey] !== undefined
@@ -146,17 +142,21 @@ async function startNew(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   headers: VendorHeaders,
-  prepare: () => VendorSubmission | Promise<VendorSubmission>,
+  prepare: () => PreparedTurn | Promise<PreparedTurn>,
 ): Promise<TurnRecord> {
   context.limits.checkTurn(c.get('caller'))
   // A large body has just been parsed.
   if (isSliceOver()) await nextSlice()
-  const request = await prepare()
-  const { submission, sources, previous, ignored } = request
+  const { submission: requested, previous, ignored, contentMs } = await prepare()
   setIgnored(c, ignored)
-  const { history = [] } = submission
-  const fittable = { ...submission, history, settingSources: sources }
-  const submitted = await startInThread(c, context, fittable, { headers, previous })
+  const { model, history = [] } = requested
+  const submission = {
+    ...submissionHead({ model }, headers),
+    ...requested,
+    history,
+    ...(contentMs !== undefined && { contentMs }),
+  }
+  const submitted = await startInThread(c, context, submission, { headers, previous })
   const { turnId } = submitted
   if (submitted.ignored !== undefined) setIgnored(c, [...ignored, ...submitted.ignored])
   const turn = await c.get('space').log.getTurn(turnId)

@@ -6,6 +6,14 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Validator } from '@cfworker/json-schema'
 import { expect, test } from 'vitest'
+import { MAX_ATTACHMENTS } from '../../../../core/src/formats/content-parts.ts'
+import { MAX_CHARS, MAX_FAULTS } from '../../../../core/src/formats/request-errors.ts'
+import {
+  IgnoredNames,
+  MAX_NAMES,
+  MAX_SCHEMA_CHARS,
+} from '../../../../core/src/formats/request-in.ts'
+import { MAX_INPUT_ITEMS } from '../../../../core/src/formats/responses/schemas.ts'
 import {
   MAX_JSON_NESTING,
   MAX_JSON_VALUES,
@@ -15,18 +23,13 @@ import { OutputEncoder } from '../../../../core/src/protocol/output-codec.ts'
 import { SseDecoder, SseLimitError } from '../../../../core/src/sse/decode.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { BodyParts, MAX_PART_BYTES } from '../../../src/server/body-parts.ts'
-import { MAX_ATTACHMENTS } from '../../../src/server/content-parts.ts'
-import { MAX_CHARS, MAX_FAULTS } from '../../../src/server/errors.ts'
-import { IgnoredNames, MAX_NAMES } from '../../../src/server/ignored-names.ts'
 import { MAX_JSON_MEMBERS } from '../../../src/server/json-bounds.ts'
-import { MAX_INPUT_ITEMS } from '../../../src/server/openai/responses-schemas.ts'
 import { MAX_RETURNED, repetitionKeys } from '../../../src/server/openai/returned-items.ts'
 import { MAX_RUNS, storedReasoning } from '../../../src/server/openai/stored-reasoning.ts'
 import { PART_BYTES } from '../../../src/server/request-body.ts'
 import { MAX_IGNORED_CHARS } from '../../../src/server/routes/vendor-turns.ts'
 import { MAX_THREADS } from '../../../src/server/streams/threads-stream.ts'
 import { MAX_UNPAIRED } from '../../../src/server/unpaired-surrogates.ts'
-import { MAX_SCHEMA_CHARS } from '../../../src/server/vendor-settings.ts'
 import { MAX_LINES, MAX_TOOLS, StderrLines } from '../../../src/tools/mcp-tools.ts'
 import { MAX_KEYS, ThreadChain } from '../../../src/turns/thread-chain.ts'
 import { checkQuickly, MAX_STEPS } from '../../../src/turns/tool-arguments.ts'
@@ -456,7 +459,7 @@ const ELSEWHERE: Record<string, readonly [file: string, title: string]> = {
     'names that are taken cost a few steps each: %s',
   ],
   'tool schemas: references to tools': [
-    'server/openai/tool-index.test.ts',
+    '../../core/test/formats/request-tools.test.ts',
     'thousands of references to thousands of tools read each tool a few times',
   ],
   'replay: unread streams': [

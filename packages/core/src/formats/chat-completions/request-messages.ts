@@ -1,9 +1,9 @@
-import { customArguments } from '@turnstream/core/internal/formats/custom-tools'
-import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
 import { joinTexts, MAX_ATTACHMENTS, toContents } from '../content-parts.ts'
-import type { IgnoredNames } from '../ignored-names.ts'
-import type { ChatMessage } from './chat-schemas.ts'
-import { ParameterError } from './errors.ts'
+import { customArguments } from '../custom-tools.ts'
+import { ParameterError } from '../openai-errors.ts'
+import type { IgnoredNames } from '../request-in.ts'
+import type { HistoryItem, TurnInput } from '../submission.ts'
+import type { ChatMessage } from './schemas.ts'
 
 interface ChatThread {
   /** Whether a message has a name. */

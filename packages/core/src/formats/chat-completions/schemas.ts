@@ -1,14 +1,22 @@
 import * as z from 'zod'
 import {
+  MAX_DESCRIPTION_CHARS,
+  MAX_SCHEMA_CHARS,
+  MAX_TEXT_CHARS,
+  MAX_TOKENS,
+} from '../request-in.ts'
+import {
+  jsonObject,
+  logitBiasSchema,
   looseFilePart,
   looseImagePart,
   looseTextPart,
-  MAX_TEXT_CHARS,
+  metadataSchema,
+  modelSchema,
+  REFUSED,
   textOrParts,
-} from '../content-parts.ts'
-import * as spec from '../routes/spec.ts'
-import { logitBiasSchema, MAX_TOKENS } from '../routes/submit.ts'
-import { REFUSED, unsupported } from './refused-parameters.ts'
+  unsupported,
+} from '../request-schemas.ts'
 
 const MAX_MESSAGES = 2048
 /** Tool names in a request. */
@@ -102,8 +110,8 @@ function nameSchema() {
 
 const functionSchema = z.looseObject({
   name: nameSchema(),
-  description: z.string().max(20_000).nullish(),
-  parameters: spec.jsonObject(200_000).nullish(),
+  description: z.string().max(MAX_DESCRIPTION_CHARS).nullish(),
+  parameters: jsonObject(MAX_SCHEMA_CHARS).nullish(),
   strict: z.boolean().nullish(),
 })
 
@@ -111,7 +119,7 @@ export type ChatFunction = z.infer<typeof functionSchema>
 
 const customSchema = z.looseObject({
   name: nameSchema(),
-  description: z.string().max(20_000).nullish(),
+  description: z.string().max(MAX_DESCRIPTION_CHARS).nullish(),
   format: z
     .looseObject({ grammar: z.looseObject({ definition: textSchema.nullish() }).nullish() })
     .nullish(),
@@ -139,11 +147,7 @@ const penaltySchema = z.number().min(-2).max(2).nullish()
 
 const honoured = {
   messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
-  model: z
-    .string()
-    .min(1)
-    .max(300)
-    .meta({ description: '`<providerId>/<modelId>`, or only the model' }),
+  model: modelSchema,
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   tools: z.array(toolSchema).max(128).nullish(),
@@ -200,10 +204,7 @@ const hints = {
 /** Stored with the thread. No other effect. */
 const stored = {
   store: z.boolean().nullish(),
-  metadata: z
-    .record(z.string().max(64), z.string().max(512))
-    .refine((pairs) => Object.keys(pairs).length <= 16, 'has more than 16 pairs')
-    .nullish(),
+  metadata: metadataSchema,
 }
 
 /** `POST /v1/chat/completions`. What changes the answer and cannot be honoured is refused; unknown fields are ignored. */

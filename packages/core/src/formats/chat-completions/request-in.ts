@@ -1,23 +1,19 @@
-import type { ToolDefinition } from '@turnstream/core/internal/formats/provider-request'
-import { isRecord } from '@turnstream/core/internal/protocol/json'
-import type { SubmissionSettings } from '../../turns/turn-request.ts'
-import { IgnoredNames, typeName } from '../ignored-names.ts'
-import { omitNullish, type SubmitHeaders, submissionHead } from '../routes/submit.ts'
-import type { VendorSubmission } from '../routes/vendor-turns.ts'
-import { ignoreUnknown, OPENAI_SPELLINGS, readSettings } from '../vendor-settings.ts'
-import { allowedTools } from './allowed-tools.ts'
-import { parseMessages } from './chat-messages.ts'
+import { isRecord } from '../../protocol/json.ts'
+import type { ToolDefinition } from '../provider-request.ts'
+import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
+import { ignoreUnknown, OPENAI_SPELLINGS, readSettings, refuseFormat } from '../request-settings.ts'
+import { allowedTools, customDefinition } from '../request-tools.ts'
+import type { DecodedRequest, SubmissionSettings } from '../submission.ts'
+import { parseMessages } from './request-messages.ts'
 import {
   CHAT_PARAMETERS,
   type ChatBody,
   type ChatCustomTool,
   type ChatFunction,
-} from './chat-schemas.ts'
-import { customDefinition } from './custom-definition.ts'
-import { refuseFormat } from './errors.ts'
+} from './schemas.ts'
 
 /** Maps a request to a turn, with the earlier messages as history. */
-export function chatSubmission(body: ChatBody, headers: SubmitHeaders): VendorSubmission {
+export function decodeChatRequest(body: ChatBody): DecodedRequest {
   const ignored = new IgnoredNames()
   const functions = readFunctions(body, ignored)
   const hasNoTools = (functions?.length ?? 1) === 0 && body.tools != null
@@ -30,7 +26,7 @@ export function chatSubmission(body: ChatBody, headers: SubmitHeaders): VendorSu
   ignoreUnknown(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
   return {
     submission: {
-      ...submissionHead({ model: body.model }, headers),
+      model: body.model,
       settings: {
         ...settings,
         ...omitNullish({ tools, toolChoice: choice }),
@@ -40,14 +36,14 @@ export function chatSubmission(body: ChatBody, headers: SubmitHeaders): VendorSu
       // A client that brings tools has its own loop: it gets exactly these.
       ...(functions?.length && { serverTools: false }),
       ...thread,
+      settingSources: {
+        ...sources,
+        strict: ['tools[].function.strict'],
+        longCallIds: ['messages[].tool_calls[].id'],
+        ...(hasNames && { name: ['messages[].name'] }),
+      },
     },
     ignored: ignored.list,
-    sources: {
-      ...sources,
-      strict: ['tools[].function.strict'],
-      longCallIds: ['messages[].tool_calls[].id'],
-      ...(hasNames && { name: ['messages[].name'] }),
-    },
   }
 }
 

@@ -1,7 +1,6 @@
 import * as z from 'zod'
-import { MAX_TEXT_CHARS } from '../content-parts.ts'
-import { REFUSED } from '../openai/refused-parameters.ts'
-import { MAX_TOKENS } from '../routes/submit.ts'
+import { MAX_TEXT_CHARS, MAX_TOKENS } from '../request-in.ts'
+import { modelSchema, REFUSED } from '../request-schemas.ts'
 import { MessageThreadError } from './errors.ts'
 
 const MAX_MESSAGES = 4096
@@ -25,11 +24,7 @@ const threadSchema = z.looseObject({ type: z.string().max(100) }).refine(({ type
 })
 
 const messagesFields = {
-  model: z
-    .string()
-    .min(1)
-    .max(300)
-    .meta({ description: '`<providerId>/<modelId>`, or only the model' }),
+  model: modelSchema,
   messages: z
     .array(
       z.looseObject({

@@ -1,9 +1,7 @@
 import * as z from 'zod'
-import { MAX_TEXT_CHARS } from '../content-parts.ts'
-import * as spec from '../routes/spec.ts'
-import { MAX_TOKENS } from '../routes/submit.ts'
-import { UNSUPPORTED } from './errors.ts'
-import { REFUSED, unsupported } from './refused-parameters.ts'
+import { UNSUPPORTED } from '../openai-errors.ts'
+import { MAX_TEXT_CHARS, MAX_TOKENS } from '../request-in.ts'
+import { metadataSchema, modelSchema, REFUSED, unsupported } from '../request-schemas.ts'
 
 /** Each becomes two records of the turn. */
 export const MAX_INPUT_ITEMS = 4096
@@ -17,11 +15,7 @@ const nullableText = (maxChars: number) => z.string().max(maxChars).nullish()
 const itemSchema = z.looseObject({ type: z.string().max(100).nullish() })
 
 const responsesFields = {
-  model: z
-    .string()
-    .min(1)
-    .max(300)
-    .meta({ description: '`<providerId>/<modelId>`, or only the model' }),
+  model: modelSchema,
   input: z
     .union(
       [z.string().max(MAX_TEXT_CHARS), z.array(itemSchema).min(1).max(MAX_INPUT_ITEMS)],
@@ -58,10 +52,7 @@ export const responsesBodySchema = z
     max_output_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
     temperature: z.number().min(0).max(2).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
-    metadata: z
-      .record(z.string().max(64), z.string().max(512))
-      .refine((pairs) => Object.keys(pairs).length <= 16, 'has more than 16 pairs')
-      .nullish(),
+    metadata: metadataSchema,
     prompt_cache_key: nullableText(512),
     safety_identifier: nullableText(512),
     user: nullableText(512),
@@ -120,38 +111,3 @@ export const deletedResponseSchema = z
 export const inputTokensSchema = z
   .object({ object: z.literal('response.input_tokens'), input_tokens: z.int() })
   .meta({ id: 'InputTokens' })
-
-const dialect = spec.optional(
-  z.enum(['openai', 'open-responses']),
-  'How streams name reasoning events; the setting `openResponses` by default',
-)
-
-export type ResponsesDialect = 'openai' | 'open-responses'
-
-/** The query of `POST /v1/responses`. */
-export const createQuerySchema = z.object({ dialect })
-
-/** The query of `GET /v1/responses/{id}`. */
-const include = spec.optional(
-  z.union([z.string().max(500), z.array(z.string().max(100)).max(20)]),
-  '`reasoning.encrypted_content`, as in the request that created the response',
-)
-
-export const retrieveQuerySchema = z.object({
-  dialect,
-  include,
-  // How OpenAI's clients write a list.
-  'include[]': include,
-  stream: z.enum(['true', 'false']).exactOptional(),
-  starting_after: spec.optional(
-    // An empty text would be 0, and skip the first event.
-    z.string().min(1).pipe(z.coerce.number<string>().int().min(0)),
-    'With `stream`: sends the events after this sequence number',
-  ),
-})
-
-export const inputItemsQuerySchema = z.object({
-  limit: z.coerce.number().int().min(1).max(100).default(20),
-  order: z.enum(['asc', 'desc']).default('desc'),
-  after: spec.optional(z.string().max(300), 'The id of an item: the page starts after it'),
-})

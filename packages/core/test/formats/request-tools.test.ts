@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { allowedTools } from '../../../src/server/openai/allowed-tools.ts'
-import { ToolIndex } from '../../../src/server/openai/tool-index.ts'
+import { allowedTools, ToolIndex } from '../../src/formats/request-tools.ts'
 
 const TOOLS = [
   { name: 'a', namespace: 'x' },

@@ -1,4 +1,17 @@
-import { isRecord } from '@turnstream/core/internal/protocol/json'
+import { isRecord } from '../protocol/json.ts'
+
+/** Shared by the decoders of clients' requests. */
+
+/** The largest number of tokens that a request may name. */
+export const MAX_TOKENS = 10_000_000
+
+/** The maximum size of a turn. `maxBodyBytes` limits the request first. */
+export const MAX_TEXT_CHARS = 10_000_000
+
+/** Of the schema of a tool or an output. */
+export const MAX_SCHEMA_CHARS = 200_000
+
+export const MAX_DESCRIPTION_CHARS = 20_000
 
 export const MAX_NAMES = 10
 const MAX_NAME_CHARS = 100
@@ -30,4 +43,11 @@ export class IgnoredNames {
 /** A type from outside, for a header: `tools[0] (web_search)`. */
 export function typeName(value: unknown): string {
   return typeof value === 'string' ? value.slice(0, 64) : typeof value
+}
+
+type Defined<T> = { [Name in keyof T]?: NonNullable<T[Name]> }
+
+export function omitNullish<T extends object>(fields: T): Defined<T> {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)
+  return Object.fromEntries(given) as Defined<T>
 }

@@ -1,13 +1,9 @@
-import { EFFORTS, type Effort } from '@turnstream/core/internal/formats/model-traits'
-import type {
-  SettingName,
-  ThinkingParameters,
-} from '@turnstream/core/internal/formats/provider-request'
-import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
-import type { SettingSources } from '../turns/fitted-submission.ts'
-import type { SubmissionSettings } from '../turns/turn-request.ts'
-import type { IgnoredNames } from './ignored-names.ts'
-import { MAX_TOKENS } from './routes/submit.ts'
+import { isRecord, parseJsonObject } from '../protocol/json.ts'
+import { EFFORTS, type Effort } from './model-traits.ts'
+import { MISSING, ParameterError } from './openai-errors.ts'
+import type { SettingName, ThinkingParameters } from './provider-request.ts'
+import { type IgnoredNames, MAX_SCHEMA_CHARS, MAX_TOKENS } from './request-in.ts'
+import type { SettingSources, SubmissionSettings } from './submission.ts'
 
 /*
  * The parameters of vendors' APIs that are hints. Every API takes every spelling: clients send what they know from
@@ -94,6 +90,11 @@ export const ANTHROPIC_SPELLINGS: readonly Spelling[] = [
   ...COMMON,
 ]
 
+export interface ReadSettings {
+  readonly settings: SubmissionSettings
+  readonly sources: SettingSources
+}
+
 /**
  * Reads the hints of a body, and names those that are ignored: unknown values, a second spelling that says something
  * else, and unknown fields within objects that hold hints.
@@ -102,7 +103,7 @@ export function readSettings(
   body: Readonly<Record<string, unknown>>,
   spellings: readonly Spelling[],
   ignored: IgnoredNames,
-): { settings: SubmissionSettings; sources: SettingSources } {
+): ReadSettings {
   const settings: Record<string, unknown> = {}
   const sources: Partial<Record<Name, string[]>> = {}
   for (const { path, setting, read } of spellings) {
@@ -232,8 +233,6 @@ function toThinkingEffort(
   return type === undefined ? undefined : 'medium'
 }
 
-export const MAX_SCHEMA_CHARS = 200_000
-
 /** Why a format cannot be used, and the field at fault. */
 export interface FormatFault {
   readonly field: string
@@ -271,6 +270,16 @@ export function toFormat(
   }
   const given = typeof strict === 'boolean' ? { strict } : {}
   return { type: 'json_schema', name: name ?? 'output', schema, ...given }
+}
+
+/** Throws for a format that cannot be used: without it the answer would be another one. */
+export function refuseFormat(param: string, format: unknown): void {
+  if (format === undefined || format === null) return
+  const read = toFormat(format)
+  if (!('fault' in read)) return
+  const { field, fault } = read
+  const reason = fault === 'is missing' ? MISSING : 'invalid_value'
+  throw new ParameterError(field === '' ? param : `${param}.${field}`, fault, reason)
 }
 
 /** Clients send an empty schema if they want any object. */

@@ -1,15 +1,9 @@
-import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
-import * as z from 'zod'
+import type { Attachment } from '../protocol/output-item.ts'
 
 /*
  * Messages with parts, as on `/v1/chat/completions`: text, images and files. The server fetches nothing, so images and
  * files are data URLs.
  */
-
-/** The maximum size of a turn. `maxBodyBytes` limits the request first. */
-export const MAX_TEXT_CHARS = 10_000_000
-
-const MAX_PARTS = 1000
 
 /** Maximum images and files per request, with those of the history: what vendors accept. */
 export const MAX_ATTACHMENTS = 100
@@ -20,58 +14,16 @@ const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
 const DATA_URL = /^data:([^;,]{1,100});base64,/i
 
 /** Magic bytes of each type. `?` matches any byte. */
-type Signatures = Readonly<Record<string, string>>
+export type Signatures = Readonly<Record<string, string>>
 
-const IMAGES: Signatures = {
+export const IMAGES: Signatures = {
   'image/png': '\u0089PNG',
   'image/jpeg': '\u00ff\u00d8\u00ff',
   'image/gif': 'GIF8',
   'image/webp': 'RIFF????WEBP',
 }
 
-const FILES: Signatures = { 'application/pdf': '%PDF-' }
-
-export const textPart = z.strictObject({
-  type: z.literal('text'),
-  text: z.string().max(MAX_TEXT_CHARS),
-})
-
-/** An image of a user message. */
-export function imagePart<Detail extends z.ZodType>(detail: Detail) {
-  return z.strictObject({ type: z.literal('image_url'), image_url: imageSchema(detail) })
-}
-
-function imageSchema<Detail extends z.ZodType>(detail: Detail) {
-  return z.strictObject({
-    url: dataUrlSchema(IMAGES).meta({ description: 'A data URL: data:image/png;base64,…' }),
-    detail,
-  })
-}
-
-const fileSchema = z.strictObject({
-  file_data: dataUrlSchema(FILES).meta({
-    description: 'A data URL: data:application/pdf;base64,…',
-  }),
-  filename: z.string().min(1).max(200).exactOptional(),
-})
-
-/** A file of a user message. */
-export const filePart = z.strictObject({ type: z.literal('file'), file: fileSchema })
-
-/** The same parts where unknown fields are ignored. */
-export const looseTextPart = textPart.loose()
-export const looseFilePart = z.looseObject({ type: z.literal('file'), file: fileSchema.loose() })
-export const looseImagePart = z.looseObject({
-  type: z.literal('image_url'),
-  image_url: imageSchema(z.string().max(100).nullish()).loose(),
-})
-
-/** A string, or parts. */
-export function textOrParts<Part extends z.ZodType>(part: Part) {
-  const parts = z.array(part).min(1).max(MAX_PARTS)
-  const text = z.string().max(MAX_TEXT_CHARS)
-  return z.union([text, parts], 'must be a string or a list of parts')
-}
+export const FILES: Signatures = { 'application/pdf': '%PDF-' }
 
 type ContentPart =
   | { readonly type: 'text'; readonly text: string }
@@ -150,15 +102,8 @@ function mediaTypeOf(type: string): string {
   return name === 'image/jpg' ? 'image/jpeg' : name
 }
 
-function dataUrlSchema(signatures: Signatures) {
-  return z.string().superRefine((url, context) => {
-    const message = dataUrlFault(url, signatures)
-    if (message !== undefined) context.addIssue({ code: 'custom', message })
-  })
-}
-
 /** Why a URL is not data of one of these types. */
-function dataUrlFault(url: string, signatures: Signatures): string | undefined {
+export function dataUrlFault(url: string, signatures: Signatures): string | undefined {
   const [first = ''] = Object.keys(signatures)
   if (!DATA_URL.test(url)) {
     return /^https?:/i.test(url)
@@ -181,14 +126,13 @@ function listOf(names: readonly string[]): string {
   return names.length < 2 ? last : `${names.slice(0, -1).join(', ')} or ${last}`
 }
 
-/** The decoder skips what is not base64, and accepts the URL-safe alphabet. */
 function isBase64(data: string): boolean {
-  if (data === '' || data.length % 4 !== 0 || data.includes('-') || data.includes('_')) return false
+  if (data === '' || data.length % 4 !== 0) return false
   const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0
-  return Buffer.from(data, 'base64').length === (data.length / 4) * 3 - padding
+  return !/[^A-Za-z0-9+/]/.test(data.slice(0, data.length - padding))
 }
 
 function beginsWith(base64: string, signature: string): boolean {
-  const start = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
+  const start = atob(base64.slice(0, 16))
   return Array.from(signature).every((char, index) => char === '?' || char === start[index])
 }

@@ -1,33 +1,33 @@
-import { type Effort, effortOfBudget } from '@turnstream/core/internal/formats/model-traits'
-import type { ThinkingParameters } from '@turnstream/core/internal/formats/provider-request'
-import { isRecord } from '@turnstream/core/internal/protocol/json'
-import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
-import type { SettingSources } from '../../turns/fitted-submission.ts'
-import type { HistoryItem, SubmissionSettings } from '../../turns/turn-request.ts'
+import { isRecord } from '../../protocol/json.ts'
+import type { Attachment } from '../../protocol/output-item.ts'
+import { groupPieces, joinTexts, MAX_ATTACHMENTS, toFile, toImage } from '../content-parts.ts'
+import { type Effort, effortOfBudget } from '../model-traits.ts'
+import type { ThinkingParameters } from '../provider-request.ts'
+import { RequestInvalidError } from '../request-errors.ts'
 import {
-  groupPieces,
-  joinTexts,
-  MAX_ATTACHMENTS,
+  IgnoredNames,
+  MAX_SCHEMA_CHARS,
   MAX_TEXT_CHARS,
-  toFile,
-  toImage,
-} from '../content-parts.ts'
-import { RequestInvalidError } from '../errors.ts'
-import { IgnoredNames, typeName } from '../ignored-names.ts'
-import { REFUSED } from '../openai/refused-parameters.ts'
-import { splitItems } from '../openai/responses-input.ts'
-import { omitNullish, type SubmitHeaders, submissionHead } from '../routes/submit.ts'
-import type { VendorSubmission } from '../routes/vendor-turns.ts'
+  omitNullish,
+  typeName,
+} from '../request-in.ts'
+import { REFUSED } from '../request-schemas.ts'
 import {
   ANTHROPIC_SPELLINGS,
   ignoreUnknown,
-  MAX_SCHEMA_CHARS,
+  type ReadSettings,
   readSettings,
   toEffort,
   toFormat,
   toThinking,
-} from '../vendor-settings.ts'
-import type { MessagesBody } from './messages-schemas.ts'
+} from '../request-settings.ts'
+import {
+  type DecodedRequest,
+  type HistoryItem,
+  type SubmissionSettings,
+  splitItems,
+} from '../submission.ts'
+import type { MessagesBody } from './schemas.ts'
 
 type Message = MessagesBody['messages'][number]
 type Block = Exclude<Message['content'], string>[number]
@@ -37,7 +37,7 @@ export type Countable = Pick<MessagesBody, 'model' | 'messages' | 'system' | 'to
   Partial<Omit<MessagesBody, 'model' | 'messages' | 'system' | 'tools'>>
 
 /** Maps a request to a turn. Throws RequestInvalidError. */
-export function messagesSubmission(body: Countable, headers: SubmitHeaders): VendorSubmission {
+export function decodeMessagesRequest(body: Countable): DecodedRequest {
   const ignored = new IgnoredNames()
   const reader = new MessageReader(ignored)
   for (const block of systemBlocks(body.system, ignored)) reader.addSystem(block)
@@ -47,19 +47,19 @@ export function messagesSubmission(body: Countable, headers: SubmitHeaders): Ven
   const { settings, sources } = toSettings(body, ignored)
   return {
     submission: {
-      ...submissionHead({ model: body.model }, headers),
+      model: body.model,
       ...splitItems(reader.items),
       settings,
       // A client that brings tools has its own loop: it gets exactly these.
       ...(settings.tools !== undefined && { serverTools: false }),
       parameters: { model: body.model },
+      settingSources: {
+        ...sources,
+        strict: ['tools[].strict'],
+        longCallIds: ['messages[].content[].id'],
+      },
     },
     ignored: ignored.list,
-    sources: {
-      ...sources,
-      strict: ['tools[].strict'],
-      longCallIds: ['messages[].content[].id'],
-    },
   }
 }
 
@@ -302,10 +302,7 @@ function readTools(all: readonly Tool[], ignored: IgnoredNames) {
 
 const CHOICE: ReadonlySet<string> = new Set(['type', 'name', 'disable_parallel_tool_use'])
 
-function toSettings(
-  body: Countable,
-  ignored: IgnoredNames,
-): Pick<VendorSubmission, 'sources'> & { settings: SubmissionSettings } {
+function toSettings(body: Countable, ignored: IgnoredNames): ReadSettings {
   const tools = readTools(body.tools ?? [], ignored)
   refuseFormat(body.output_config?.['format'])
   const read = readSettings(body, ANTHROPIC_SPELLINGS, ignored)
@@ -378,7 +375,7 @@ function toToolChoice(
 function readThinking(
   { thinking: given, output_config, max_tokens }: Countable,
   ignored: IgnoredNames,
-): { settings: SubmissionSettings; sources: SettingSources } {
+): ReadSettings {
   const named = output_config?.effort
   const effort = toEffort(named)
   const thinking = toThinking(given, (field) => ignored.add(`thinking.${field}`))

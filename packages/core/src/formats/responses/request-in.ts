@@ -1,24 +1,32 @@
-import { type NamedTool, namedTools } from '@turnstream/core/internal/formats/responses/tool-names'
-import { isRecord } from '@turnstream/core/internal/protocol/json'
-import type { HistoryItem, SubmissionSettings } from '../../turns/turn-request.ts'
-import { IgnoredNames, typeName } from '../ignored-names.ts'
-import { omitNullish, type SubmitHeaders, submissionHead } from '../routes/submit.ts'
-import type { VendorSubmission } from '../routes/vendor-turns.ts'
+import { isRecord } from '../../protocol/json.ts'
+import { ParameterError } from '../openai-errors.ts'
+import {
+  IgnoredNames,
+  MAX_DESCRIPTION_CHARS,
+  MAX_SCHEMA_CHARS,
+  omitNullish,
+  typeName,
+} from '../request-in.ts'
+import { REFUSED } from '../request-schemas.ts'
 import {
   ignoreUnknown,
-  MAX_SCHEMA_CHARS,
   OPENAI_SPELLINGS,
+  type ReadSettings,
   readSettings,
+  refuseFormat,
   toEffort,
   toSummary,
-} from '../vendor-settings.ts'
-import { allowedTools } from './allowed-tools.ts'
-import { customDefinition, MAX_DESCRIPTION_CHARS } from './custom-definition.ts'
-import { ParameterError, refuseFormat } from './errors.ts'
-import { REFUSED } from './refused-parameters.ts'
-import { decodeResponsesInput, type FindItem, OPAQUE, splitItems } from './responses-input.ts'
-import { MAX_INPUT_ITEMS, type ResponsesBody } from './responses-schemas.ts'
-import { ToolIndex } from './tool-index.ts'
+} from '../request-settings.ts'
+import { allowedTools, customDefinition, ToolIndex } from '../request-tools.ts'
+import {
+  type DecodedRequest,
+  type HistoryItem,
+  type SubmissionSettings,
+  splitItems,
+} from '../submission.ts'
+import { decodeResponsesInput, type FindItem, OPAQUE } from './request-items.ts'
+import { MAX_INPUT_ITEMS, type ResponsesBody } from './schemas.ts'
+import { type NamedTool, namedTools } from './tool-names.ts'
 
 /** What a request refers to. */
 export interface Earlier {
@@ -28,11 +36,10 @@ export interface Earlier {
 }
 
 /** Maps a request to a turn. Throws ParameterError. */
-export function responsesSubmission(
+export function decodeResponsesRequest(
   body: ResponsesBody,
-  headers: SubmitHeaders,
   { items: earlier, findItem }: Earlier,
-): VendorSubmission {
+): DecodedRequest {
   const allTools = [...(body.tools ?? []), ...additionalTools(body.input)]
   const tools = namedTools(allTools)
   const ignored = new IgnoredNames()
@@ -55,20 +62,20 @@ export function responsesSubmission(
   const { settings, sources } = toSettings(body, tools, ignored)
   return {
     submission: {
-      ...submissionHead({ model: body.model }, headers),
+      model: body.model,
       ...splitItems(items),
       settings,
       // A client that brings tools has its own loop: it gets exactly these.
       ...(tools.length > 0 && { serverTools: false }),
       parameters: toParameters(body, allTools),
+      settingSources: {
+        ...sources,
+        strict: ['tools[].strict'],
+        longCallIds: ['input[].call_id'],
+        ...(hasCompaction(body.input) && { compaction: ['input[] (compaction)'] }),
+      },
     },
     ignored: ignored.list,
-    sources: {
-      ...sources,
-      strict: ['tools[].strict'],
-      longCallIds: ['input[].call_id'],
-      ...(hasCompaction(body.input) && { compaction: ['input[] (compaction)'] }),
-    },
   }
 }
 
@@ -120,7 +127,7 @@ function toSettings(
   body: ResponsesBody,
   tools: readonly NamedTool[],
   ignored: IgnoredNames,
-): Pick<VendorSubmission, 'sources'> & { settings: SubmissionSettings } {
+): ReadSettings {
   const toolChoice = toToolChoice(body, tools)
   if (body.tool_choice != null && toolChoice === undefined) ignored.add('tool_choice')
   refuseFormat('text.format', body.text?.format)

@@ -1,20 +1,12 @@
-import { customArguments } from '@turnstream/core/internal/formats/custom-tools'
-import type { NamedTool } from '@turnstream/core/internal/formats/responses/tool-names'
-import { isRecord } from '@turnstream/core/internal/protocol/json'
-import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
-import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
-import {
-  groupPieces,
-  joinTexts,
-  MAX_ATTACHMENTS,
-  MAX_TEXT_CHARS,
-  toFile,
-  toImage,
-} from '../content-parts.ts'
-import { type IgnoredNames, typeName } from '../ignored-names.ts'
-import { ParameterError } from './errors.ts'
-import { bareReasoningId } from './stored-reasoning.ts'
-import { ToolIndex } from './tool-index.ts'
+import { isRecord } from '../../protocol/json.ts'
+import type { Attachment } from '../../protocol/output-item.ts'
+import { groupPieces, joinTexts, MAX_ATTACHMENTS, toFile, toImage } from '../content-parts.ts'
+import { customArguments } from '../custom-tools.ts'
+import { ParameterError } from '../openai-errors.ts'
+import { type IgnoredNames, MAX_TEXT_CHARS, typeName } from '../request-in.ts'
+import { ToolIndex } from '../request-tools.ts'
+import type { HistoryItem } from '../submission.ts'
+import type { NamedTool } from './tool-names.ts'
 
 type Item = Record<string, unknown>
 
@@ -281,17 +273,18 @@ function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Splits items into history, up to the last one of the agent, and new input. */
-export function splitItems(items: readonly HistoryItem[]): {
-  readonly history: HistoryItem[]
-  readonly input: TurnInput[]
-} {
-  const last = items.findLastIndex((item) => !isInput(item))
-  return { history: items.slice(0, last + 1), input: items.slice(last + 1).filter(isInput) }
+/** The id of reasoning that has no encrypted content, without its prefix. */
+export function bareReasoningId(item: unknown): string | undefined {
+  if (!isRecord(item) || item['type'] !== 'reasoning') return undefined
+  const { id, encrypted_content: encrypted } = item
+  if (typeof id !== 'string' || (typeof encrypted === 'string' && encrypted !== ''))
+    return undefined
+  return withoutPrefix(id.slice(0, 300))
 }
 
-function isInput(item: HistoryItem): item is TurnInput {
-  return (
-    item.type === 'function_call_output' || (item.type === 'message' && item.origin !== 'agent')
-  )
+const ITEM_ID = /^(?:msg|fco?|rs|ctc)_(.+)$/
+
+/** An item id without its prefix. */
+export function withoutPrefix(id: string): string {
+  return ITEM_ID.exec(id)?.[1] ?? id
 }
