@@ -83,5 +83,7 @@ function declarationsOf(file) {
 function toMember({ start, end, key }, { file, name }, source) {
   if (typeof key !== 'object' || key === null || !('name' in key)) return []
   const hash = 'type' in key && key.type === 'PrivateIdentifier' ? '#' : ''
-  return [{ file, name: `${name}.${hash}${String(key.name)}`, text: source.slice(start, end), start }]
+  return [
+    { file, name: `${name}.${hash}${String(key.name)}`, text: source.slice(start, end), start },
+  ]
 }

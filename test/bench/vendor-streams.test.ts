@@ -4,12 +4,13 @@ import {
   anthropicToolCall,
   openaiResponses,
 } from '../../bench/vendor-streams.mjs'
+import { createReader } from '../../packages/core/src/formats/format.ts'
+import { SOURCES, type SourceName } from '../../packages/core/src/formats/registry.ts'
 import { ResponseReducer } from '../../packages/core/src/reducer/reduce.ts'
-import { createSource, type SourceName } from '../../packages/turnstream/src/cli/formats.ts'
 
 function reduce(vendor: SourceName, chunks: Uint8Array[]) {
   const unknown: string[] = []
-  const source = createSource(vendor, {
+  const source = createReader(vendor, SOURCES[vendor], {
     runId: 'run',
     threadId: 'thread',
     now: () => 0,

@@ -29,7 +29,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'core/async': ['protocol'],
   'core/sse': [],
   'core/items': ['protocol', 'async'],
-  'core/formats': ['protocol', 'async', 'sse', 'items'],
+  'core/formats': ['protocol', 'async', 'sse', 'items', 'processor', 'reducer'],
   'core/processor': ['protocol', 'async', 'items'],
   'core/reducer': ['protocol', 'items'],
   'core/cassettes': ['protocol', 'sse', 'items', 'formats', 'processor'],

@@ -57,7 +57,8 @@ export type {
   ThinkingParameters,
   ToolDefinition,
 } from './formats/provider-request.ts'
-export { type ReadEventsOptions, readEvents, type VendorName } from './formats/read-events.ts'
+export { type ReadEventsOptions, readEvents } from './formats/read-events.ts'
+export type { VendorName } from './formats/registry.ts'
 export { translateResponseNotifications } from './formats/response-notifications/read.ts'
 export { translateOpenaiResponses } from './formats/responses/read.ts'
 export type { RunContext } from './formats/run-context.ts'

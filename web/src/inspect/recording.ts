@@ -1,6 +1,6 @@
 import { apply, EMPTY_VIEW, type View } from '../../../packages/client/src/index.ts'
-import { OutputReplay } from '../../../packages/core/src/processor/recompute.ts'
 import { isForProcessor } from '../../../packages/core/src/items/marks.ts'
+import { OutputReplay } from '../../../packages/core/src/processor/recompute.ts'
 import type { StreamEvent } from '../../../packages/core/src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../../packages/core/src/protocol/stream-output.ts'
 import { ReceivedText, ShownText } from './text-lengths.ts'

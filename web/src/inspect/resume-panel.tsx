@@ -20,16 +20,18 @@ export function ResumePanel(props: { recording: Recording; length: number; curso
   )
 }
 
-const RESUMES: Readonly<Record<Dialect, string>> = {
+/** How clients of a format resume. Others start over. */
+const RESUMES: Readonly<Partial<Record<Dialect, string>>> = {
   v2: 'continues after its last event id',
   xapi: 'continues after its last snapshot',
-  'chat-completions': 'cannot resume: this API has no cursor',
-  responses: 'continues after its last sequence number',
-  messages: 'joins: gets each block so far at once, then the rest',
+  'openai-responses': 'continues after its last sequence number',
 }
 
-/** Clients of these start over. */
-const RESTARTS: ReadonlySet<Dialect> = new Set(['chat-completions', 'messages'])
+const RESTARTS: Readonly<Partial<Record<Dialect, string>>> = {
+  'anthropic-messages': 'joins: gets each block so far at once, then the rest',
+}
+
+const NO_CURSOR = 'cannot resume: this API has no cursor'
 
 function Missed(props: { recording: Recording; length: number; cursor: number }) {
   const { recording, length, cursor } = props
@@ -51,14 +53,15 @@ function Missed(props: { recording: Recording; length: number; cursor: number })
       </thead>
       <tbody>
         {encoded.map(([dialect, { eventsOf, bytes }]) => {
-          const had = RESTARTS.has(dialect) ? 0 : upperBound(eventsOf, cursor)
+          const resumes = RESUMES[dialect]
+          const had = resumes === undefined ? 0 : upperBound(eventsOf, cursor)
           const missed = (bytes.at(-1) ?? 0) - (bytes[had - 1] ?? 0)
           return (
             <tr key={dialect}>
               <th scope="row">{dialect}</th>
-              <td>{RESUMES[dialect]}</td>
+              <td>{resumes ?? RESTARTS[dialect] ?? NO_CURSOR}</td>
               <td>
-                {RESTARTS.has(dialect) && 'at most '}
+                {resumes === undefined && 'at most '}
                 {eventsOf.length - had} frames, {missed} bytes
               </td>
             </tr>

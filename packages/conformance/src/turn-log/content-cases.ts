@@ -1,8 +1,8 @@
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
-import { payloads } from './payloads.ts'
 import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
 import { type Case, type Given, LONG_MS, readAll, SHORT_MS, START } from './given.ts'
+import { payloads } from './payloads.ts'
 import { deltas, eventsUpTo, eventText, outputsOf } from './texts.ts'
 
 // Not every store can fast-forward time, and a busy machine needs some slack.

@@ -2,8 +2,8 @@ import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
 import { parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { outputKey } from '@turnstream/core/internal/protocol/output-codec'
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
-import { payloads } from './payloads.ts'
 import { type TextRecord } from './append.ts'
+import { payloads } from './payloads.ts'
 
 /** An arbitrary time: record contents do not depend on the store's clock. */
 const MADE_AT = 1_700_000_000_000

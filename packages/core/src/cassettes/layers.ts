@@ -1,6 +1,7 @@
 import { vendorCode, vendorMessage } from '../formats/call-faults.ts'
 import { EventStamp } from '../formats/event-stamp.ts'
-import { TRANSLATIONS } from '../formats/read-events.ts'
+import type { SourceFormat } from '../formats/format.ts'
+import { SOURCES } from '../formats/registry.ts'
 import { VendorReader } from '../formats/vendor-input.ts'
 import { isForProcessor } from '../items/marks.ts'
 import { OutputReplay } from '../processor/recompute.ts'
@@ -15,9 +16,6 @@ export function cassetteEvents(cassette: Cassette): readonly TimedEvent[] {
   return cassette.calls.flatMap((call) => callEvents(cassette, call))
 }
 
-/** Adapters that read SSE. The others also read JSON lines. */
-const SSE_VENDORS = new Set(['openai-responses', 'anthropic-messages', 'openai-chat', 'gemini'])
-
 const UNNAMED = 'cassette'
 
 /** Translates one recorded call. Ids and times depend on the cassette alone. */
@@ -30,8 +28,8 @@ export function callEvents({ header }: Cassette, call: CassetteCall): TimedEvent
   const now = (): number => Math.trunc(createdAt + at)
   const modelId = request === undefined ? 'unknown' : modelOf(request)
   const context = { runId, turnId, threadId, providerId: vendor, modelId, now }
-  const format = SSE_VENDORS.has(vendor) ? 'sse' : undefined
-  const reader = new VendorReader(TRANSLATIONS[vendor](context), format)
+  const source: SourceFormat = SOURCES[vendor]
+  const reader = new VendorReader(SOURCES[vendor].translate(context), source.input)
   const stamp = new EventStamp({ runId, now })
   const events: TimedEvent[] = []
   const add = (payloads: ReturnType<VendorReader['feed']>): void => {

@@ -1,27 +1,10 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject, StreamEvent, TraceContext } from '../protocol/stream-event.ts'
 import { unreachable } from './call-faults.ts'
-import { translateOpenaiChat } from './chat-completions/read.ts'
-import { translateCodex } from './codex/read.ts'
 import { EventStamp } from './event-stamp.ts'
-import { translateGemini } from './gemini/read.ts'
-import { translateAnthropicMessages } from './messages/read.ts'
-import { translateResponseNotifications } from './response-notifications/read.ts'
-import { translateOpenaiResponses } from './responses/read.ts'
-import type { Translation, TranslationContext } from './translation.ts'
+import { SOURCES, VENDOR_NAMES, type VendorName } from './registry.ts'
+import type { TranslationContext } from './translation.ts'
 import { VendorReader } from './vendor-input.ts'
-
-/** Readable streams, by adapter name. */
-export const TRANSLATIONS = {
-  'openai-responses': translateOpenaiResponses,
-  'anthropic-messages': translateAnthropicMessages,
-  'openai-chat': translateOpenaiChat,
-  gemini: translateGemini,
-  codex: translateCodex,
-  'response-notifications': translateResponseNotifications,
-} as const satisfies Record<string, (context: TranslationContext) => Translation>
-
-export type VendorName = keyof typeof TRANSLATIONS
 
 export interface ReadEventsOptions extends Partial<TranslationContext> {
   readonly traceContext?: TraceContext
@@ -37,13 +20,13 @@ export async function* readEvents(
   vendor: VendorName,
   options: ReadEventsOptions = {},
 ): AsyncGenerator<StreamEvent, void> {
-  if (!Object.hasOwn(TRANSLATIONS, vendor)) {
-    const known = Object.keys(TRANSLATIONS).join(', ')
+  if (!VENDOR_NAMES.includes(vendor)) {
+    const known = VENDOR_NAMES.join(', ')
     throw new TurnstreamError('OPTION_INVALID', `unknown vendor ${vendor}; use one of ${known}`)
   }
   const { traceContext, ...context } = options
   const { runId = crypto.randomUUID(), now = Date.now } = context
-  const translation = TRANSLATIONS[vendor]({
+  const translation = SOURCES[vendor].translate({
     turnId: runId,
     threadId: runId,
     providerId: vendor,

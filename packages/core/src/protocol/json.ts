@@ -10,6 +10,10 @@ export function parseJsonSafe<T = unknown>(json: string): T | string {
   }
 }
 
+export function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value)}\n`
+}
+
 /** Returns whether a value is a JSON object: neither null nor an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { sleep, systemClock } from '../../src/async/clock.ts'
 import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { sleep, systemClock } from '../../src/async/clock.ts'
 import { look } from './support.ts'
 
 describe('systemClock', () => {

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
 import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
 import { collectGarbage, outcome, readAll, settle } from './support.ts'
 
 const DONE = { done: true, value: undefined }

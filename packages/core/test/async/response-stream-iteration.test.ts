@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { type ResponseEvent, ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
+import {
+  type ResponseEvent,
+  ResponseStream,
+  ResponseStreamError,
+} from '../../../turnstream/src/index.ts'
 import { delta, look, outcome, readAll, settle } from './support.ts'
 
 const DONE = { done: true, value: undefined }

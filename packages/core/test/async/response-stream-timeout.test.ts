@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
 import { type FakeClock, fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
 import { look, outcome, readAll } from './support.ts'
 
 const DONE = { done: true, value: undefined }

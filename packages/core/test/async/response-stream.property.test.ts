@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
 import { caseCount } from '../../../../test/case-count.ts'
+import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
 import { outcome, settle } from './support.ts'
 
 const TIMEOUT_MS = 50

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { calculateRetryDelay, RetryExhaustedError, TurnstreamError } from '../../../turnstream/src/index.ts'
+import {
+  calculateRetryDelay,
+  RetryExhaustedError,
+  TurnstreamError,
+} from '../../../turnstream/src/index.ts'
 
 describe('calculateRetryDelay', () => {
   test.each([

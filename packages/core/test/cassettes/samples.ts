@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { toolsTurn } from '../../../../test/demo-recordings.ts'
 import {
   type Cassette,
   type CassetteCall,
@@ -6,9 +7,8 @@ import {
   type TimedEvent,
 } from '../../src/cassettes/cassette.ts'
 import { CassetteDecoder, type CassetteLimits } from '../../src/cassettes/decode.ts'
-import type { VendorName } from '../../src/formats/read-events.ts'
+import type { VendorName } from '../../src/formats/registry.ts'
 import { CASSETTE_FORMAT } from '../../src/protocol/names.ts'
-import { toolsTurn } from '../../../../test/demo-recordings.ts'
 
 export const HEADER = { format: CASSETTE_FORMAT, version: 1, createdAt: 1000 } as const
 

@@ -1,7 +1,8 @@
 /** What hostile or broken providers send, at full size, through every source that reads bytes. */
 
 import { describe, expect, test } from 'vitest'
-import { createSource, SOURCE_NAMES, type SourceName } from '../../../turnstream/src/cli/formats.ts'
+import { createReader } from '../../src/formats/format.ts'
+import { SOURCE_NAMES, SOURCES, type SourceName } from '../../src/formats/registry.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { ResponseReducer } from '../../src/reducer/reduce.ts'
 
@@ -9,7 +10,7 @@ const utf8 = new TextEncoder()
 const vendors = SOURCE_NAMES.filter((name) => name !== 'v2')
 
 function read(vendor: SourceName, chunks: Iterable<Uint8Array>) {
-  const source = createSource(vendor, {
+  const source = createReader(vendor, SOURCES[vendor], {
     runId: 'run',
     threadId: 'thread',
     now: () => 0,

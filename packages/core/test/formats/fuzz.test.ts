@@ -4,17 +4,18 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { caseCount } from '../../../../test/case-count.ts'
+import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { createReader, createWriter } from '../../src/formats/format.ts'
 import {
-  createSource,
-  createTarget,
   SOURCE_NAMES,
+  SOURCES,
   type SourceName,
   TARGET_NAMES,
-} from '../../../turnstream/src/cli/formats.ts'
+  TARGETS,
+} from '../../src/formats/registry.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { caseCount } from '../../../../test/case-count.ts'
 
 const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
 const utf8 = new TextEncoder()
@@ -29,7 +30,7 @@ function fixturesOf(vendor: SourceName): Uint8Array[] {
 }
 
 function read(vendor: SourceName, chunks: readonly Uint8Array[]): StreamEvent[] {
-  const source = createSource(vendor, {
+  const source = createReader(vendor, SOURCES[vendor], {
     runId: 'run',
     threadId: 'thread',
     now: () => 0,
@@ -53,7 +54,7 @@ async function checkEvents(events: readonly StreamEvent[]): Promise<void> {
   expect(isOpen).toBe(false)
   for (const name of TARGET_NAMES) {
     const options = { json: false, includeUsage: true, write: async () => {}, clock: fakeClock() }
-    const target = createTarget(name, options)
+    const target = createWriter(TARGETS[name], options)
     for (const event of events) await target.event(event)
     await target.end()
   }

@@ -6,14 +6,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, parse } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import {
-  createSource,
-  createTarget,
-  type SourceName,
-  type TargetName,
-} from '../../../turnstream/src/cli/formats.ts'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { createReader, createWriter } from '../../src/formats/format.ts'
+import { SOURCES, type SourceName, TARGETS, type TargetName } from '../../src/formats/registry.ts'
+import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { seededRandom } from './random.ts'
 
 const FIXTURES = 'test/fixtures'
@@ -42,7 +38,7 @@ function fixturesOf(vendor: SourceName): Fixture[] {
 }
 
 function eventsOf({ vendor }: Fixture, chunks: Iterable<Uint8Array>) {
-  const source = createSource(vendor, {
+  const source = createReader(vendor, SOURCES[vendor], {
     runId: 'run',
     threadId: 'thread',
     now: () => 0,
@@ -60,7 +56,7 @@ async function convert(fixture: Fixture, target: TargetName, json: boolean): Pro
     text += part
   }
   const clock = fakeClock()
-  const sink = createTarget(target, { json, includeUsage: true, write, clock })
+  const sink = createWriter(TARGETS[target], { json, includeUsage: true, write, clock })
   for (const event of eventsOf(fixture, [fixture.bytes]).events) await sink.event(event)
   await sink.end()
   // The ids of snapshots are random, and none of them is in a payload.

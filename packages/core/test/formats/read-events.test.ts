@@ -1,18 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { createSource } from '../../../turnstream/src/cli/formats.ts'
-import {
-  type ReadEventsOptions,
-  readEvents,
-  TRANSLATIONS,
-  type VendorName,
-} from '../../src/formats/read-events.ts'
+import { createReader } from '../../src/formats/format.ts'
+import { type ReadEventsOptions, readEvents } from '../../src/formats/read-events.ts'
+import { SOURCES, VENDOR_NAMES, type VendorName } from '../../src/formats/registry.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 
 type Body = Parameters<typeof readEvents>[0]
 
-const VENDORS = Object.keys(TRANSLATIONS) as VendorName[]
+const VENDORS = VENDOR_NAMES
 const OPTIONS = { runId: 'run', threadId: 'thread', now: () => 0, onUnknown() {} }
 const ANSWER = fixture('anthropic-messages', 'tool-call.sse')
 
@@ -43,7 +39,7 @@ describe.each(Object.entries(BODIES))('%s', (_name, toBody) => {
     for (const file of readdirSync(`test/fixtures/${vendor}`)) {
       if (!/\.(sse|jsonl)$/.test(file)) continue
       const bytes = fixture(vendor, file)
-      const source = createSource(vendor, OPTIONS)
+      const source = createReader(vendor, SOURCES[vendor], OPTIONS)
       const expected = [...source.feed(bytes), ...source.end()]
       expect(await read(toBody(bytes), vendor), file).toEqual(expected)
     }

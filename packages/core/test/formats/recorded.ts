@@ -1,7 +1,8 @@
 /** The recorded responses of every vendor, as StreamEvents. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, parse } from 'node:path'
-import { createSource, type SourceName } from '../../../turnstream/src/cli/formats.ts'
+import { createReader } from '../../src/formats/format.ts'
+import { SOURCES, type SourceName } from '../../src/formats/registry.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 
 const FIXTURES = 'test/fixtures'
@@ -35,7 +36,12 @@ export function recorded(name: string): readonly StreamEvent[] {
 function responsesOf(vendor: SourceName, file: string): Recorded[] {
   let time = 1_700_000_000_000
   const now = () => (time += 10)
-  const source = createSource(vendor, { runId: 'run', threadId: 'thread', now, onUnknown() {} })
+  const source = createReader(vendor, SOURCES[vendor], {
+    runId: 'run',
+    threadId: 'thread',
+    now,
+    onUnknown() {},
+  })
   const bytes = readFileSync(join(FIXTURES, vendor, file))
   const events = [...source.feed(bytes), ...source.end()]
   const responses: StreamEvent[][] = []

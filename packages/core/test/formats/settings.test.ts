@@ -1,8 +1,11 @@
 /** Which settings a vendor is sent, and which it is known not to have before it is called. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { caseCount } from '../../../../test/case-count.ts'
+import { read } from '../../../../test/repository/sources.ts'
 import { buildCodexRequest } from '../../../turnstream/src/codex/request.ts'
 import { CODEX_SETTINGS } from '../../../turnstream/src/codex/settings.ts'
+import { createScriptedProvider } from '../../../turnstream/src/providers/scripted/provider.ts'
 import { buildOpenaiChatRequest } from '../../src/formats/chat-completions/request-out.ts'
 import { openaiChatSettings } from '../../src/formats/chat-completions/settings.ts'
 import { buildGeminiRequest } from '../../src/formats/gemini/request-out.ts'
@@ -19,9 +22,6 @@ import {
   type VendorSettings,
   withoutSettings,
 } from '../../src/formats/settings.ts'
-import { createScriptedProvider } from '../../../turnstream/src/providers/scripted/provider.ts'
-import { caseCount } from '../../../../test/case-count.ts'
-import { read } from '../../../../test/repository/sources.ts'
 
 interface Row {
   readonly settings: VendorSettings

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type InputFormat, VendorInput, VendorReader } from '../../src/formats/vendor-input.ts'
 import { translateScripted } from '../../../turnstream/src/providers/scripted/translate.ts'
+import { type InputFormat, VendorInput, VendorReader } from '../../src/formats/vendor-input.ts'
 import { context } from './replay.ts'
 
 const utf8 = new TextEncoder()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { V2Source } from '../../../turnstream/src/cli/formats.ts'
 import { encodeHeader } from '../../src/cassettes/cassette.ts'
+import { V2Reader } from '../../src/formats/v2/read.ts'
 import { decodeRecording } from '../../src/formats/v2/recording.ts'
 import { OpenItems } from '../../src/items/open-items.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
@@ -41,7 +41,7 @@ const READERS: Record<string, (events: readonly StreamEvent[]) => readonly Strea
     )
   },
   'a file of raw events': (events) => {
-    const source = new V2Source()
+    const source = new V2Reader()
     const text = events.map((each) => `${JSON.stringify(each)}\n`).join('')
     return [...source.feed(new TextEncoder().encode(text)), ...source.end()]
   },

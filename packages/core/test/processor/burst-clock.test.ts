@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { BurstClock } from '../../src/processor/stream-processor.ts'
 import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { BurstClock } from '../../src/processor/stream-processor.ts'
 
 function setUp() {
   const clock = fakeClock(1000)

@@ -1,7 +1,8 @@
 /** Short ways to write StreamEvents down. */
+
+import { type Fields, payloads } from '../../../conformance/src/turn-log/payloads.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
-import { type Fields, payloads } from '../../../conformance/src/turn-log/payloads.ts'
 
 export const TURN_ID = 'turn-1'
 export const THREAD_ID = 'thread-1'

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { DEMOS, toolsTurn } from '../../../../test/demo-recordings.ts'
+import { fakeClock } from '../../../conformance/src/fake-clock.ts'
 import { OutputReplay } from '../../src/processor/recompute.ts'
 import { LiveProcessor } from '../../src/processor/stream-processor.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { DEMOS, toolsTurn } from '../../../../test/demo-recordings.ts'
 
 const IDS = { turnId: 't', threadId: 'h' }
 

@@ -1,5 +1,6 @@
 /** Runs one script of a turn in two ways: through the bare rules, and through the whole processor. */
 
+import { fakeClock } from '../../../conformance/src/fake-clock.ts'
 import { type ProcessorOptions, resolveOptions } from '../../src/processor/options.ts'
 import { renderEmission } from '../../src/processor/outputs.ts'
 import {
@@ -14,7 +15,6 @@ import { StreamProcessor } from '../../src/processor/stream-processor.ts'
 import type { ErrorCode } from '../../src/protocol/errors.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
 import { THREAD_ID, TURN_ID } from './events.ts'
 
 /** What happens: an event, or one of the things below. */

@@ -1,4 +1,6 @@
 /** Short ways to write a turn down, and to reduce it. */
+
+import { type Fields, payloads } from '../../../conformance/src/turn-log/payloads.ts'
 import type { ReducedResponse, ResponseItem } from '../../src/protocol/response.ts'
 import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import {
@@ -7,7 +9,6 @@ import {
   reduce,
   toResponse,
 } from '../../src/reducer/reduce.ts'
-import { type Fields, payloads } from '../../../conformance/src/turn-log/payloads.ts'
 
 export type Payload = StreamEventPayload
 

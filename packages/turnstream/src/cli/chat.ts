@@ -1,4 +1,5 @@
 import { readBounded } from '@turnstream/conformance/internal/endpoint/http'
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import { clip, printable } from '@turnstream/core/internal/protocol/printable'
 import type {
@@ -27,7 +28,7 @@ import {
   URL_OPTION,
 } from './gateway-client.ts'
 import type { Terminal } from './terminal.ts'
-import { describeCall, jsonLine, messageOf } from './text.ts'
+import { describeCall, messageOf } from './text.ts'
 
 export const chat = defineCommand({
   name: 'chat',

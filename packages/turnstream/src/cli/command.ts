@@ -1,10 +1,11 @@
 import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { suggestion } from '@turnstream/core/internal/protocol/nearest'
 import { printable } from '@turnstream/core/internal/protocol/printable'
 import type { Terminal } from './terminal.ts'
-import { jsonLine, wrap } from './text.ts'
+import { wrap } from './text.ts'
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]

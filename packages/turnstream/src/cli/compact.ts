@@ -1,6 +1,7 @@
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { compactEmbeddedLog } from '../log/embedded/compact.ts'
 import { defineCommand, EXIT } from './command.ts'
-import { jsonLine, megabytes } from './text.ts'
+import { megabytes } from './text.ts'
 
 export const compact = defineCommand({
   name: 'compact',

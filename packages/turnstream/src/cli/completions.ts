@@ -1,5 +1,5 @@
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { type Command, defineCommand, EXIT, parseChoice } from './command.ts'
-import { jsonLine } from './text.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 

@@ -1,17 +1,15 @@
+import { createReader, type EventReader } from '@turnstream/core/internal/formats/format'
+import {
+  SOURCE_NAMES,
+  SOURCES,
+  type SourceName,
+  TARGET_NAMES,
+} from '@turnstream/core/internal/formats/registry'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { defineCommand, parseChoice, readInput, UsageError } from './command.ts'
-import {
-  createSource,
-  SOURCE_NAMES,
-  type Source,
-  type SourceName,
-  TARGET_FLAGS,
-  TARGET_NAMES,
-  TARGET_OPTION,
-  writeEvents,
-} from './formats.ts'
+import { NAMES_COLUMNS, TARGET_FLAGS, TARGET_OPTION, writeEvents } from './formats.ts'
 import { withProgress } from './terminal.ts'
-import { megabytes } from './text.ts'
+import { megabytes, wrap } from './text.ts'
 
 export const convert = defineCommand({
   name: 'convert',
@@ -22,7 +20,7 @@ with --json.`,
   options: {
     from: {
       value: 'format',
-      about: SOURCE_NAMES.join(' | ').replace('codex | ', 'codex |\n'),
+      about: wrap(SOURCE_NAMES.join(' | '), NAMES_COLUMNS),
       choices: SOURCE_NAMES,
     },
     to: {
@@ -42,7 +40,7 @@ with --json.`,
     const from = parseChoice('--from', values.from, SOURCE_NAMES)
     const to = parseChoice('--to', values.to, TARGET_NAMES)
     let hasUnknown = false
-    const source = createSource(from, {
+    const source = createReader(from, SOURCES[from], {
       runId: crypto.randomUUID(),
       threadId: crypto.randomUUID(),
       now: () => terminal.clock.now(),
@@ -74,16 +72,6 @@ with --json.`,
   },
 })
 
-const TITLES: Record<SourceName, string> = {
-  'openai-responses': 'OpenAI Responses',
-  'anthropic-messages': 'Anthropic Messages',
-  'openai-chat': 'Chat Completions',
-  gemini: 'Gemini',
-  codex: 'codex',
-  'response-notifications': 'response.* notifications',
-  v2: 'turnstream StreamEvents',
-}
-
 /** How much input is buffered to detect its format. */
 const HEAD_BYTES = 256 * 1024
 
@@ -98,7 +86,7 @@ const STREAM_START = /^[\s\uFEFF]*($|\{|:|(data|event|id|retry)(:|\n|\r|$))/
 
 interface RecognisedSource {
   readonly from: SourceName
-  readonly source: Source
+  readonly source: EventReader
   /** Whether the source has seen an unknown event type. */
   readonly hasUnknown: () => boolean
 }
@@ -148,7 +136,7 @@ function checkHead(
 ): void {
   const name = guessSource(head, from)
   if (name !== undefined && !(RESPONSES.has(name) && RESPONSES.has(from))) {
-    throw new UsageError(`this looks like ${TITLES[name]}; use --from ${name}`)
+    throw new UsageError(`this looks like ${SOURCES[name].title}; use --from ${name}`)
   }
   if (name !== undefined || source.fault !== undefined) return
   const codes = held.flatMap(({ payload }) =>
@@ -159,7 +147,7 @@ function checkHead(
     if (codes.some((code) => code !== 'UPSTREAM_TRUNCATED')) return
     if (!hasUnknown() && STREAM_START.test(head.toString('latin1'))) return
   }
-  throw new UsageError(`the input contains no events of ${TITLES[from]}`)
+  throw new UsageError(`the input contains no events of ${SOURCES[from].title}`)
 }
 
 /** The format that reads most of the start of an input; undefined if none does. */
@@ -181,7 +169,12 @@ function scoreOf(name: SourceName, head: Uint8Array): number {
   const onUnknown = () => {
     unknown += 1
   }
-  const source = createSource(name, { runId: 'r', threadId: 'h', now: () => 0, onUnknown })
+  const source = createReader(name, SOURCES[name], {
+    runId: 'r',
+    threadId: 'h',
+    now: () => 0,
+    onUnknown,
+  })
   const events = [...source.feed(head), ...source.end()]
   const known = events.filter(({ type }) => !MEANINGLESS.has(type)).length
   const hasFailed = events.some(({ type }) => type === 'response_error')

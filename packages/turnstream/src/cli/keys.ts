@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { TurnstreamError, withoutSummary } from '@turnstream/core/internal/protocol/errors'
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { isTenant } from '@turnstream/core/internal/protocol/names'
 import { syncDirectory } from '../codex/durable-file.ts'
 import {
@@ -28,7 +29,6 @@ import {
 import { CommandError, defineCommand, EXIT, parseAction, UsageError } from './command.ts'
 import { readConfiguration } from './serve/configuration.ts'
 import type { Terminal } from './terminal.ts'
-import { jsonLine } from './text.ts'
 
 /** The result of an action: as JSON, and as text for standard output and standard error. */
 interface Outcome {

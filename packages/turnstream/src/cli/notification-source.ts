@@ -1,18 +1,18 @@
 import { translateCodex } from '@turnstream/core/internal/formats/codex/read'
 import { EventStamp } from '@turnstream/core/internal/formats/event-stamp'
+import type { EventReader } from '@turnstream/core/internal/formats/format'
 import { type InputFault, VendorInput } from '@turnstream/core/internal/formats/vendor-input'
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type {
   StreamEvent,
   StreamEventPayload,
 } from '@turnstream/core/internal/protocol/stream-event'
-import type { Source } from './formats.ts'
 
 /**
  * Recorded notifications of a codex app-server as StreamEvents, in any of its grammars. An event gets the time at which
  * its notification was recorded, so that the recording can be played at its pace.
  */
-export class NotificationSource implements Source {
+export class NotificationSource implements EventReader {
   readonly #input = new VendorInput((message) => this.#take(message))
   readonly #translation: ReturnType<typeof translateCodex>
   readonly #stamp: EventStamp

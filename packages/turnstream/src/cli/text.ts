@@ -40,10 +40,6 @@ export function withoutQuotes(text: string): string {
   return text.replace(/["'`].*["'`]/s, '…')
 }
 
-export function jsonLine(value: unknown): string {
-  return `${JSON.stringify(value)}\n`
-}
-
 export function megabytes(bytes: number): string {
   return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`
 }

@@ -358,8 +358,8 @@ describe('the inspector', () => {
       expect.stringMatching(/^v2\s.*last event id\s+\d+ frames, \d+ bytes$/),
       expect.stringMatching(/^xapi\s.*last snapshot\s+\d+ frames, \d+ bytes$/),
       expect.stringMatching(/^chat-completions\s.*cannot resume/),
-      expect.stringMatching(/^responses\s.*sequence number\s+\d+ frames, \d+ bytes$/),
-      expect.stringMatching(/^messages\s.*joins/),
+      expect.stringMatching(/^openai-responses\s.*sequence number\s+\d+ frames, \d+ bytes$/),
+      expect.stringMatching(/^anthropic-messages\s.*joins/),
     ])
     expect(await page.locator('.changes ins').count()).toBeGreaterThan(1)
   })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { SOURCE_NAMES, TARGET_NAMES } from '../../../core/src/formats/registry.ts'
 import { convert } from '../../src/cli/convert.ts'
-import { SOURCE_NAMES, TARGET_NAMES } from '../../src/cli/formats.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
 const utf8 = new TextEncoder()

@@ -2,9 +2,9 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { SOURCE_NAMES, type SourceName } from '../../../core/src/formats/registry.ts'
 import { UsageError } from '../../src/cli/command.ts'
 import { convert } from '../../src/cli/convert.ts'
-import { SOURCE_NAMES, type SourceName } from '../../src/cli/formats.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
 async function run(from: SourceName, ...input: Uint8Array[]) {

@@ -1,6 +1,12 @@
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { type AnswerItem, AnswerReader } from '../answer.ts'
+import {
+  type EventWriter,
+  encoderWriter,
+  type ResponseStart,
+  type WriterOptions,
+} from '../format.ts'
 import { type ChatFrame, DONE } from './wire.ts'
 import { type ChatCompletionsOptions, ChatWriter } from './write-chunks.ts'
 
@@ -51,13 +57,15 @@ export function chatCompletionsSse(encoder: ChatCompletionsEncoder, event: Strea
   return encoder.encodeSse(event)
 }
 
-/** Returns the same chunks as JSON Lines. The end of the text replaces `[DONE]`. */
-export function chatCompletionsJsonLines(
-  encoder: ChatCompletionsEncoder,
-  event: StreamEvent,
-): string {
-  return encoder
-    .encode(event)
-    .map((frame) => `${JSON.stringify(frame)}\n`)
-    .join('')
+export function writeChatCompletions(
+  { response_id, model_id: model, created_at }: ResponseStart,
+  options: WriterOptions,
+): EventWriter {
+  const encoder = new ChatCompletionsEncoder({
+    id: `chatcmpl-${response_id}`,
+    model,
+    created: Math.floor(created_at / 1000),
+    includeUsage: options.includeUsage,
+  })
+  return encoderWriter(encoder, options)
 }

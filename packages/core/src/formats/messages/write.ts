@@ -1,6 +1,12 @@
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { type AnswerItem, AnswerReader } from '../answer.ts'
+import {
+  type EventWriter,
+  encoderWriter,
+  type ResponseStart,
+  type WriterOptions,
+} from '../format.ts'
 import type { MessagesError, MessagesEvent, MessagesObject } from './wire.ts'
 import { type MessagesHead, MessagesWriter } from './write-events.ts'
 
@@ -71,4 +77,11 @@ export class MessagesEncoder {
 /** Clients dispatch on the name of the event. */
 function messagesSse(event: MessagesEvent): string {
   return encodeSse({ event: event.type, data: JSON.stringify(event) })
+}
+
+export function writeMessages(
+  { turn_id: turnId, model_id: model }: ResponseStart,
+  options: WriterOptions,
+): EventWriter {
+  return encoderWriter(new MessagesEncoder({ turnId, model }), options)
 }

@@ -2,6 +2,12 @@ import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { type AnswerItem, AnswerReader } from '../answer.ts'
 import {
+  type EventWriter,
+  encoderWriter,
+  type ResponseStart,
+  type WriterOptions,
+} from '../format.ts'
+import {
   DONE,
   errorTypeOf,
   type ResponsesEvent,
@@ -86,4 +92,11 @@ export class ResponsesEncoder {
     if (number <= this.#after || this.#writer.isOmitted(item)) return ''
     return `${frame.start}${number}${frame.middle}${JSON.stringify(piece)}${frame.end}`
   }
+}
+
+export function writeResponses(
+  { turn_id: turnId, model_id: model, created_at: createdAt }: ResponseStart,
+  options: WriterOptions,
+): EventWriter {
+  return encoderWriter(new ResponsesEncoder({ turnId, model, createdAt }), options)
 }

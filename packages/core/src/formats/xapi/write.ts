@@ -1,8 +1,10 @@
+import { StreamProcessor } from '../../processor/stream-processor.ts'
 import type { AppendFrame } from '../../protocol/append-frame.ts'
 import { isRecord } from '../../protocol/json.ts'
 import { SSE_EVENTS } from '../../protocol/names.ts'
 import type { SnapshotStatus, StreamOutput } from '../../protocol/stream-output.ts'
 import { encodeSse } from '../../sse/encode.ts'
+import type { EventWriter, ResponseStart, WriterOptions } from '../format.ts'
 
 /** Encodes a snapshot: the payload of a StreamMessage, already JSON, without its envelope. */
 export function xapiSse(offset: string, payload: string): string {
@@ -84,4 +86,18 @@ export function appendFrameOf({ itemId, content, status }: TextSnapshot, at: num
 export function appendSse(id: string | undefined, frame: AppendFrame): string {
   const data = JSON.stringify(frame)
   return encodeSse({ ...(id !== undefined && { id }), event: SSE_EVENTS.append, data })
+}
+
+/** Writes the snapshots of one response. */
+export function writeXapi(
+  { turn_id: turnId, thread_id: threadId }: ResponseStart,
+  { json, write, clock, nextOffset }: WriterOptions,
+): EventWriter {
+  const processor = new StreamProcessor({
+    turnId,
+    threadId,
+    clock,
+    onEmit: ({ payload }) => write(json ? `${payload}\n` : xapiSse(nextOffset(), payload)),
+  })
+  return { event: (event) => processor.processEvent(event), end: () => processor.destroy() }
 }

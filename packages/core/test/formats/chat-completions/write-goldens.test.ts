@@ -1,9 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import {
-  ChatCompletionsEncoder,
-  chatCompletionsJsonLines,
-} from '../../../src/formats/chat-completions/write.ts'
+import { ChatCompletionsEncoder } from '../../../src/formats/chat-completions/write.ts'
+import { jsonLine } from '../../../src/protocol/json.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import {
   aborted,
@@ -105,7 +103,10 @@ test.each(Object.entries(goldens))(
 test.each(Object.entries(goldens))('%s as JSON lines has the same chunks', (name, golden) => {
   const options = { ...HEAD, includeUsage: golden.includeUsage === true }
   const encoder = new ChatCompletionsEncoder(options)
-  const lines = golden.turn.map((event) => chatCompletionsJsonLines(encoder, event)).join('')
+  const lines = golden.turn
+    .flatMap((event) => encoder.encode(event))
+    .map(jsonLine)
+    .join('')
   const sse = readFileSync(new URL(`goldens/${name}.sse`, import.meta.url), 'utf8')
   const texts = sse.split('\n\n').map((frame) => frame.slice('data: '.length))
   expect(lines).toBe(

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { stamp } from '../../../src/formats/event-stamp.ts'
 import { createGeminiProvider } from '../../../../turnstream/src/providers/vendors.ts'
-import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { startVendor } from '../../../../turnstream/test/providers/vendor-server.ts'
+import { stamp } from '../../../src/formats/event-stamp.ts'
+import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 
 test('a response is read over HTTP with the key in a header', async () => {
   const calls: unknown[] = []

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { NOTIFICATION_ROUTES } from '../../../src/formats/response-notifications/decode.ts'
 import { caseCount } from '../../../../../test/case-count.ts'
+import { NOTIFICATION_ROUTES } from '../../../src/formats/response-notifications/decode.ts'
 import { faultOf } from '../responses/events.ts'
 import { translate } from './notifications.ts'
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { RESPONSES_EVENT_TYPES } from '../../../src/formats/responses/decode.ts'
 import { caseCount } from '../../../../../test/case-count.ts'
+import { RESPONSES_EVENT_TYPES } from '../../../src/formats/responses/decode.ts'
 import {
   added,
   argumentsDelta,

@@ -5,9 +5,9 @@ import {
   LAYERS,
   type Layer,
 } from '@turnstream/core/internal/cassettes/compare'
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { clip } from '@turnstream/core/internal/protocol/printable'
 import { defineCommand, EXIT, UsageError } from '../command.ts'
-import { jsonLine } from '../text.ts'
 import { readCassetteFile } from './input.ts'
 
 export const diff = defineCommand({

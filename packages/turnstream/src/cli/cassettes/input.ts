@@ -1,13 +1,13 @@
 import type { Cassette, TimedEvent } from '@turnstream/core/internal/cassettes/cassette'
 import { readCassette } from '@turnstream/core/internal/cassettes/decode'
 import { cassetteEvents } from '@turnstream/core/internal/cassettes/layers'
+import { V2Reader } from '@turnstream/core/internal/formats/v2/read'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { CASSETTE_FORMAT } from '@turnstream/core/internal/protocol/names'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { readInput, UsageError } from '../command.ts'
-import { V2Source } from '../formats.ts'
 import type { Terminal } from '../terminal.ts'
-import { jsonLine } from '../text.ts'
 
 /** Every encoder writes `format` first. */
 const CASSETTE_START = Buffer.from(`{"format":"${CASSETTE_FORMAT}"`)
@@ -66,7 +66,7 @@ async function decode<T>(file: string, read: () => Promise<T>): Promise<T> {
 }
 
 async function fromEvents(file: string, input: AsyncIterable<Uint8Array>): Promise<Cassette> {
-  const source = new V2Source()
+  const source = new V2Reader()
   const events: StreamEvent[] = []
   for await (const chunk of input) for (const event of source.feed(chunk)) events.push(event)
   for (const event of source.end()) events.push(event)

@@ -1,15 +1,11 @@
 import { type Clock, sleep } from '@turnstream/core/internal/async/clock'
+import type { EventReader } from '@turnstream/core/internal/formats/format'
+import { TARGET_NAMES } from '@turnstream/core/internal/formats/registry'
+import { V2Reader } from '@turnstream/core/internal/formats/v2/read'
 import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { defineCommand, parseChoice, readInput, UsageError } from '../command.ts'
-import {
-  type Source,
-  TARGET_FLAGS,
-  TARGET_NAMES,
-  TARGET_OPTION,
-  V2Source,
-  writeEvents,
-} from '../formats.ts'
+import { TARGET_FLAGS, TARGET_OPTION, writeEvents } from '../formats.ts'
 import { NotificationSource } from '../notification-source.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
 import { eventLines } from './input.ts'
@@ -46,7 +42,7 @@ pace: "timestamp" of StreamEvents; "emittedAtMs" of notifications, or "t" in
 /** The events of the file. A truncated turn ends as an error. */
 async function readRecording(file: string, terminal: Terminal): Promise<StreamEvent[]> {
   const events: StreamEvent[] = []
-  let source: Source | undefined
+  let source: EventReader | undefined
   const lines = eventLines(readInput(file, terminal), file)
   for await (const chunk of withFirstLine(lines)) {
     source ??= chooseSource(chunk, terminal.clock)
@@ -78,11 +74,11 @@ async function* withFirstLine(chunks: AsyncIterable<Uint8Array>): AsyncGenerator
 }
 
 /** StreamEvents have ids; everything else that is an object is a notification. */
-function chooseSource(head: Uint8Array, clock: Clock): Source {
+function chooseSource(head: Uint8Array, clock: Clock): EventReader {
   const [line = ''] = new TextDecoder().decode(head).trimStart().split('\n', 1)
   const first = parseJsonObject(line)
   const isNotification = first !== undefined && !('event_id' in first) && !('payload' in first)
-  return isNotification ? new NotificationSource(clock.now()) : new V2Source()
+  return isNotification ? new NotificationSource(clock.now()) : new V2Reader()
 }
 
 /** `--speed`: 0 does not wait. */

@@ -1,8 +1,9 @@
 import type { Check, Verdict } from '@turnstream/conformance/internal/endpoint/check'
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { clip } from '@turnstream/core/internal/protocol/printable'
 import { EXIT, type ExitCode } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
-import { jsonLine, wrap } from '../text.ts'
+import { wrap } from '../text.ts'
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skipped: 'dim' } as const
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ListedTurn, Page, PageOptions, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, isTurnMissing, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { DEFAULT_TENANT, isTenant } from '@turnstream/core/internal/protocol/names'
 import { DATA_FILE } from '../../log/embedded/data-file.ts'
 import { EmbeddedLog } from '../../log/embedded/embedded-log.ts'
@@ -11,7 +12,6 @@ import { defineCommand, EXIT, type ExitCode, reportFailure, UsageError } from '.
 import { CONFIG_OPTION, readConfiguration } from '../serve/configuration.ts'
 import { openStore, type StoreOptions, storeFault } from '../serve/store.ts'
 import { type Terminal, throttled } from '../terminal.ts'
-import { jsonLine } from '../text.ts'
 import { formatHeader } from './format.ts'
 
 export const STORE_OPTIONS = {

@@ -1,6 +1,7 @@
 import {
   isNestedDeeperThan,
   isRecord,
+  jsonLine,
   MAX_JSON_NESTING,
   parseJson,
 } from '@turnstream/core/internal/protocol/json'
@@ -10,7 +11,6 @@ import { decode, decodeText } from '@turnstream/core/internal/schemas/decode'
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
 import { UsageError } from '../command.ts'
-import { jsonLine } from '../text.ts'
 
 /*
  * An export has a header, then one line for each part: a thread, and of each of its turns the turn, its events,

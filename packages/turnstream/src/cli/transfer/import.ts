@@ -1,11 +1,11 @@
 import type { Lease, LogWriter, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
 import { logOf } from '../../log/tenants.ts'
 import { defineCommand, EXIT, readInput } from '../command.ts'
 import { type Terminal, throttled } from '../terminal.ts'
-import { jsonLine } from '../text.ts'
 import { STORE_OPTIONS, turnLines, withStore } from './export.ts'
 import { type Line, type PartLine, readExport, type TurnLine } from './format.ts'
 
