@@ -47,20 +47,20 @@ export interface MessageExtras {
   extra: Fields | undefined
 }
 
-export type ChatChoice = ReturnType<typeof decodeChoice>
+export type ContentChoice = ReturnType<typeof decodeChoice>
 
-export interface ChatChunk {
+export interface ContentChunk {
   kind: 'chunk'
   id: string | undefined
   model: string | undefined
   /** The first choice. We never request more than one. */
-  choice: ChatChoice | undefined
+  choice: ContentChoice | undefined
   hasChoices: boolean
   usage: Usage | undefined
 }
 
 export type DecodedChunk =
-  | ChatChunk
+  | ContentChunk
   | { kind: 'failed'; error: ErrorObject; usage: Usage | undefined }
   | { kind: 'unknown'; type: string }
 

@@ -2,7 +2,7 @@ import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
 import { type Fields, requireFields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
-import { type ChatChoice, type ChatChunk, decodeChunk, finishReasonOf } from './decode.ts'
+import { type ContentChoice, type ContentChunk, decodeChunk, finishReasonOf } from './decode.ts'
 import { ChatCalls } from './read-calls.ts'
 import { ChatTexts } from './read-texts.ts'
 
@@ -60,7 +60,7 @@ class ChatTranslation extends WriterTranslation {
     this.fail(error)
   }
 
-  #takeChunk(chunk: ChatChunk): void {
+  #takeChunk(chunk: ContentChunk): void {
     // Azure sends its prompt filter results before the answer.
     if (chunk.choice === undefined && chunk.usage === undefined) return
     if (this.#beginsAnother(chunk)) this.close()
@@ -75,14 +75,14 @@ class ChatTranslation extends WriterTranslation {
   }
 
   /** After the finish reason: whether the chunk belongs to the next response. */
-  #beginsAnother({ id, choice }: ChatChunk): boolean {
+  #beginsAnother({ id, choice }: ContentChunk): boolean {
     const { finish, hasManyIds } = this.#response
     if (!this.writer.isOpen || finish === undefined || hasManyIds) return false
     return choice?.hasRole === true && id !== undefined && id !== this.#response.id
   }
 
   /** After the end of a response: whether the chunk starts another one or is a leftover. */
-  #followsEnd({ id, choice }: ChatChunk): boolean {
+  #followsEnd({ id, choice }: ContentChunk): boolean {
     if (choice === undefined) return false
     const hasContent = choice.texts.length > 0 || choice.calls.length > 0
     return this.#isDone || (hasContent && (id === undefined || id !== this.#response.id))
@@ -103,7 +103,7 @@ class ChatTranslation extends WriterTranslation {
     response.id ??= id
   }
 
-  #takeChoice(choice: ChatChoice): void {
+  #takeChoice(choice: ContentChoice): void {
     const { texts, calls } = this.#response
     for (const name of choice.unknownFields) this.writer.reportUnknown(`delta.${name}`)
     texts.addReasoningDetails(choice.reasoningDetails)
