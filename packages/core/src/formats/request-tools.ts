@@ -1,5 +1,4 @@
 import { isRecord } from '../protocol/json.ts'
-import { MAX_DESCRIPTION_CHARS } from './request-in.ts'
 
 /** The tools of clients' requests. */
 
@@ -59,20 +58,4 @@ export function allowedTools<Tool extends Named>(
   namespaces.delete(undefined)
   const allowed = tools.filter((tool) => named.has(tool) || namespaces.has(tool.namespace))
   return allowed.length > 0 ? allowed : tools
-}
-
-/** The function of a custom tool. Only OpenAI's own models know grammars. Others read it in the description. */
-export function customDefinition(name: string, about: string, grammar: unknown) {
-  const rule =
-    typeof grammar === 'string' ? `\n\nThe input must match this grammar:\n${grammar}` : ''
-  return {
-    name,
-    description: `${about}${rule}`.slice(0, MAX_DESCRIPTION_CHARS),
-    parameters: {
-      type: 'object',
-      properties: { input: { type: 'string' } },
-      required: ['input'],
-      additionalProperties: false,
-    },
-  }
 }

@@ -1,14 +1,39 @@
+import type { ErrorCode } from '../../protocol/errors.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { type OpenaiErrorBody, openaiErrorBody, PARAMETER_NAMES } from '../openai-errors.ts'
 import type { Refusal } from '../request-errors.ts'
-
-const NAMES = {
-  ...PARAMETER_NAMES,
-  input: 'messages',
-  maxOutputTokens: 'max_completion_tokens',
-  reasoningEffort: 'reasoning_effort',
-  responseFormat: 'response_format',
-}
+import type { ChatError } from './wire.ts'
 
 export function chatErrorBody(refusal: Refusal): OpenaiErrorBody {
-  return openaiErrorBody(refusal, NAMES)
+  return openaiErrorBody(refusal, {
+    ...PARAMETER_NAMES,
+    input: 'messages',
+    maxOutputTokens: 'max_completion_tokens',
+    reasoningEffort: 'reasoning_effort',
+    responseFormat: 'response_format',
+  })
+}
+
+/** A failed turn. */
+export function chatError({ code, message }: ErrorObject): ChatError {
+  return { error: { message, type: errorType(code), param: null, code } }
+}
+
+/** A cancelled turn is not an answer: clients would store a partial one. */
+export function abortError(reason = ''): ErrorObject {
+  const why = reason === '' ? '' : `: ${reason}`
+  return { code: 'ABORTED' satisfies ErrorCode, message: `The turn was stopped${why}` }
+}
+
+const TYPES_BY_STATUS: Record<string, string> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  429: 'rate_limit_error',
+}
+
+/** Derives the error type from codes such as `HTTP_429`. */
+function errorType(code: string): string {
+  const status = /^HTTP_(4\d\d)$/.exec(code)?.[1]
+  if (status === undefined) return 'server_error'
+  return TYPES_BY_STATUS[status] ?? 'invalid_request_error'
 }

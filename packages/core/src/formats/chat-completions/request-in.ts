@@ -1,8 +1,9 @@
 import { isRecord } from '../../protocol/json.ts'
+import { customDefinition } from '../custom-tools.ts'
 import type { ToolDefinition } from '../provider-request.ts'
 import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
 import { ignoreUnknown, OPENAI_SPELLINGS, readSettings, refuseFormat } from '../request-settings.ts'
-import { allowedTools, customDefinition } from '../request-tools.ts'
+import { allowedTools } from '../request-tools.ts'
 import type { DecodedRequest, SubmissionSettings } from '../submission.ts'
 import { parseMessages } from './request-messages.ts'
 import {

@@ -1,7 +1,6 @@
 /** The Chat Completions wire format, and how a turn ends in it. */
 
-import type { ErrorCode } from '../../protocol/errors.ts'
-import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
+import type { Usage } from '../../protocol/stream-event.ts'
 import { type AnswerItem, isJson } from '../answer.ts'
 import { customInput } from '../custom-tools.ts'
 
@@ -151,27 +150,4 @@ export function chatUsage(usage: Usage): ChatUsage {
     ...(cached_tokens !== undefined && { prompt_tokens_details: { cached_tokens } }),
     ...(reasoning_tokens !== undefined && { completion_tokens_details: { reasoning_tokens } }),
   }
-}
-
-export function chatError({ code, message }: ErrorObject): ChatError {
-  return { error: { message, type: errorType(code), param: null, code } }
-}
-
-/** A cancelled turn is not an answer: clients would store a partial one. */
-export function abortError(reason = ''): ErrorObject {
-  const why = reason === '' ? '' : `: ${reason}`
-  return { code: 'ABORTED' satisfies ErrorCode, message: `The turn was stopped${why}` }
-}
-
-const TYPES_BY_STATUS: Record<string, string> = {
-  401: 'authentication_error',
-  403: 'permission_error',
-  429: 'rate_limit_error',
-}
-
-/** Derives the error type from codes such as `HTTP_429`. */
-function errorType(code: string): string {
-  const status = /^HTTP_(4\d\d)$/.exec(code)?.[1]
-  if (status === undefined) return 'server_error'
-  return TYPES_BY_STATUS[status] ?? 'invalid_request_error'
 }

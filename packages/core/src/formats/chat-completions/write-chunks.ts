@@ -7,8 +7,8 @@ import {
   codedError,
 } from '../answer.ts'
 import { customInput } from '../custom-tools.ts'
+import { abortError, chatError } from './errors.ts'
 import {
-  abortError,
   CHUNK_OBJECT,
   type ChatChunk,
   type ChatChunkHead,
@@ -18,7 +18,6 @@ import {
   type ChatTextField,
   type ChatToolCallDelta,
   type ChatUsage,
-  chatError,
   chatFinishReason,
   chatUsage,
   toToolCall,

@@ -1,13 +1,12 @@
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { type AnswerItem, AnswerReader, codedError } from '../answer.ts'
 import { AnswerItems } from '../answer-items.ts'
+import { abortError, chatError } from './errors.ts'
 import {
-  abortError,
   type ChatCompletion,
   type ChatError,
   type ChatMessage,
   COMPLETION_OBJECT,
-  chatError,
   chatFinishReason,
   chatUsage,
   toToolCall,

@@ -1,14 +1,50 @@
+import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { type OpenaiErrorBody, openaiErrorBody, PARAMETER_NAMES } from '../openai-errors.ts'
 import type { Refusal } from '../request-errors.ts'
-
-const NAMES = {
-  ...PARAMETER_NAMES,
-  input: 'input',
-  maxOutputTokens: 'max_output_tokens',
-  reasoningEffort: 'reasoning.effort',
-  responseFormat: 'text.format',
-}
+import type { ResponsesError } from './wire.ts'
 
 export function responsesErrorBody(refusal: Refusal): OpenaiErrorBody {
-  return openaiErrorBody(refusal, NAMES)
+  return openaiErrorBody(refusal, {
+    ...PARAMETER_NAMES,
+    input: 'input',
+    maxOutputTokens: 'max_output_tokens',
+    reasoningEffort: 'reasoning.effort',
+    responseFormat: 'text.format',
+  })
 }
+
+/**
+ * OpenAI's codes for failures of other vendors, where a client acts on them: codex repeats a request after any other
+ * code.
+ */
+const CODES: Record<string, string> = {
+  HTTP_400: 'invalid_prompt',
+  HTTP_402: 'insufficient_quota',
+  HTTP_422: 'invalid_prompt',
+  HTTP_429: 'rate_limit_exceeded',
+  HTTP_503: 'server_is_overloaded',
+  HTTP_529: 'server_is_overloaded',
+  OPTION_INVALID: 'invalid_prompt',
+  billing_error: 'insufficient_quota',
+  invalid_request_error: 'invalid_prompt',
+  overloaded_error: 'server_is_overloaded',
+  rate_limit_error: 'rate_limit_exceeded',
+}
+
+/** Clients read the delay from the message. */
+export function responsesError(error: ErrorObject): ResponsesError {
+  const { code, message } = error
+  const known = Object.hasOwn(CODES, code) ? CODES[code] : undefined
+  const ms = 'retry_after_ms' in error ? error.retry_after_ms : undefined
+  const hint =
+    typeof ms === 'number' ? ` Please try again in ${Math.max(1, Math.ceil(ms / 1000))}s.` : ''
+  return { code: known ?? code, message: message + hint }
+}
+
+/** The type of an `error` event, from the code. */
+export function errorTypeOf(code: string): string {
+  if (code === 'rate_limit_exceeded') return 'rate_limit_error'
+  return CLIENT_CODES.has(code) ? 'invalid_request_error' : 'server_error'
+}
+
+const CLIENT_CODES = new Set(['context_length_exceeded', 'invalid_prompt'])

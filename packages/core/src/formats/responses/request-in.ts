@@ -1,4 +1,5 @@
 import { isRecord } from '../../protocol/json.ts'
+import { customDefinition } from '../custom-tools.ts'
 import { ParameterError } from '../openai-errors.ts'
 import {
   IgnoredNames,
@@ -17,7 +18,7 @@ import {
   toEffort,
   toSummary,
 } from '../request-settings.ts'
-import { allowedTools, customDefinition, ToolIndex } from '../request-tools.ts'
+import { allowedTools, ToolIndex } from '../request-tools.ts'
 import {
   type DecodedRequest,
   type HistoryItem,

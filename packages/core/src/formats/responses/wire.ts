@@ -1,7 +1,7 @@
 /** The wire format of OpenAI's Responses API. */
 
 import { isRecord } from '../../protocol/json.ts'
-import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
+import type { Usage } from '../../protocol/stream-event.ts'
 
 /** Data of the last frame of a stream. */
 export const DONE = '[DONE]'
@@ -249,42 +249,6 @@ export function responsesUsage(usage: Usage): ResponsesUsage {
     total_tokens: usage.total_tokens,
   }
 }
-
-/**
- * OpenAI's codes for failures of other vendors, where a client acts on them: codex repeats a request after any other
- * code.
- */
-const CODES: Record<string, string> = {
-  HTTP_400: 'invalid_prompt',
-  HTTP_402: 'insufficient_quota',
-  HTTP_422: 'invalid_prompt',
-  HTTP_429: 'rate_limit_exceeded',
-  HTTP_503: 'server_is_overloaded',
-  HTTP_529: 'server_is_overloaded',
-  OPTION_INVALID: 'invalid_prompt',
-  billing_error: 'insufficient_quota',
-  invalid_request_error: 'invalid_prompt',
-  overloaded_error: 'server_is_overloaded',
-  rate_limit_error: 'rate_limit_exceeded',
-}
-
-/** Clients read the delay from the message. */
-export function responsesError(error: ErrorObject): ResponsesError {
-  const { code, message } = error
-  const known = Object.hasOwn(CODES, code) ? CODES[code] : undefined
-  const ms = 'retry_after_ms' in error ? error.retry_after_ms : undefined
-  const hint =
-    typeof ms === 'number' ? ` Please try again in ${Math.max(1, Math.ceil(ms / 1000))}s.` : ''
-  return { code: known ?? code, message: message + hint }
-}
-
-/** The type of an `error` event, from the code. */
-export function errorTypeOf(code: string): string {
-  if (code === 'rate_limit_exceeded') return 'rate_limit_error'
-  return CLIENT_CODES.has(code) ? 'invalid_request_error' : 'server_error'
-}
-
-const CLIENT_CODES = new Set(['context_length_exceeded', 'invalid_prompt'])
 
 const ANNOTATIONS = new Set<unknown>([
   'container_file_citation',

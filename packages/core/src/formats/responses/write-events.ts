@@ -10,12 +10,12 @@ import {
   isJson,
 } from '../answer.ts'
 import { customInput } from '../custom-tools.ts'
+import { errorTypeOf, responsesError } from './errors.ts'
 import { type NamedTool, namedTools } from './tool-names.ts'
 import {
   annotationsOf,
   ENCRYPTED_CONTENT,
   encryptedContentOf,
-  errorTypeOf,
   type ItemStatus,
   phaseOf,
   type ReasoningName,
@@ -26,7 +26,6 @@ import {
   type ResponsesPart,
   type ResponsesReasoning,
   type ResponsesUsage,
-  responsesError,
   responsesParameters,
   responsesUsage,
   summaryOf,

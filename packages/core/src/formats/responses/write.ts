@@ -7,13 +7,8 @@ import {
   type ResponseStart,
   type WriterOptions,
 } from '../format.ts'
-import {
-  DONE,
-  errorTypeOf,
-  type ResponsesEvent,
-  type ResponsesObject,
-  responsesError,
-} from './wire.ts'
+import { errorTypeOf, responsesError } from './errors.ts'
+import { DONE, type ResponsesEvent, type ResponsesObject } from './wire.ts'
 import { ResponsesWriter, type ResponsesWriterOptions } from './write-events.ts'
 
 export interface ResponsesEncoderOptions extends ResponsesWriterOptions {
