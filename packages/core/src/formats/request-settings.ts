@@ -17,7 +17,7 @@ type Value = SubmissionSettings[Name] | Default | undefined
 const DEFAULT = Symbol('default')
 type Default = typeof DEFAULT
 
-export interface Spelling {
+interface Spelling {
   /** `seed`, or `text.verbosity` within an object. */
   readonly path: string
   readonly setting: Name
@@ -96,12 +96,13 @@ export interface ReadSettings {
 }
 
 /**
- * Reads the hints of a body, and names those that are ignored: unknown values, a second spelling that says something
- * else, and unknown fields within objects that hold hints.
+ * Reads the hints of a body, and names what is ignored: unknown values, a second spelling that says something else, and
+ * all fields that are neither hints nor `others`.
  */
 export function readSettings(
   body: Readonly<Record<string, unknown>>,
   spellings: readonly Spelling[],
+  others: readonly string[],
   ignored: IgnoredNames,
 ): ReadSettings {
   const settings: Record<string, unknown> = {}
@@ -119,17 +120,16 @@ export function readSettings(
     settings[setting] = value
     ;(sources[setting] ??= []).push(path)
   }
+  ignoreUnknown(body, [...spellings.map(({ path }) => path), ...others], ignored)
   return { settings, sources }
 }
 
-/** Names the fields of a body that are neither hints nor `known`, such as `x` or `text.x`. */
-export function ignoreUnknown(
+/** Names the fields of a body that are not known, such as `x` or `text.x`. */
+function ignoreUnknown(
   body: Readonly<Record<string, unknown>>,
-  spellings: readonly Spelling[],
-  known: readonly string[],
+  paths: readonly string[],
   ignored: IgnoredNames,
 ): void {
-  const paths = [...spellings.map(({ path }) => path), ...known]
   const tops = new Set(paths.map((path) => path.split('.', 1)[0] ?? ''))
   ignored.addUnknown(body, tops)
   for (const top of tops) {

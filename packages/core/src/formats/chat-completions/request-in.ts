@@ -2,7 +2,7 @@ import { isRecord } from '../../protocol/json.ts'
 import { customDefinition } from '../custom-tools.ts'
 import type { ToolDefinition } from '../provider-request.ts'
 import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
-import { ignoreUnknown, OPENAI_SPELLINGS, readSettings, refuseFormat } from '../request-settings.ts'
+import { OPENAI_SPELLINGS, readSettings, refuseFormat } from '../request-settings.ts'
 import { allowedTools } from '../request-tools.ts'
 import type { DecodedRequest, SubmissionSettings } from '../submission.ts'
 import { parseMessages } from './request-messages.ts'
@@ -23,8 +23,7 @@ export function decodeChatRequest(body: ChatBody): DecodedRequest {
   const tools = functions && allowedTools(body.tool_choice, functions)
   const { hasNames, ...thread } = parseMessages(body.messages, ignored)
   refuseFormat('response_format', body.response_format)
-  const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, ignored)
-  ignoreUnknown(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
+  const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
   return {
     submission: {
       model: body.model,

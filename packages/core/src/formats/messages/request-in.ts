@@ -14,7 +14,6 @@ import {
 import { REFUSED } from '../request-schemas.ts'
 import {
   ANTHROPIC_SPELLINGS,
-  ignoreUnknown,
   type ReadSettings,
   readSettings,
   toEffort,
@@ -305,8 +304,7 @@ const CHOICE: ReadonlySet<string> = new Set(['type', 'name', 'disable_parallel_t
 function toSettings(body: Countable, ignored: IgnoredNames): ReadSettings {
   const tools = readTools(body.tools ?? [], ignored)
   refuseFormat(body.output_config?.['format'])
-  const read = readSettings(body, ANTHROPIC_SPELLINGS, ignored)
-  ignoreUnknown(body, ANTHROPIC_SPELLINGS, PARAMETERS, ignored)
+  const read = readSettings(body, ANTHROPIC_SPELLINGS, PARAMETERS, ignored)
   const { tool_choice: choice } = body
   const toolChoice = toToolChoice(choice)
   if (choice != null && (toolChoice === undefined || tools.length === 0)) {

@@ -10,7 +10,6 @@ import {
 } from '../request-in.ts'
 import { REFUSED } from '../request-schemas.ts'
 import {
-  ignoreUnknown,
   OPENAI_SPELLINGS,
   type ReadSettings,
   readSettings,
@@ -132,8 +131,7 @@ function toSettings(
   const toolChoice = toToolChoice(body, tools)
   if (body.tool_choice != null && toolChoice === undefined) ignored.add('tool_choice')
   refuseFormat('text.format', body.text?.format)
-  const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, ignored)
-  ignoreUnknown(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
+  const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
   const { parallelToolCalls, ...rest } = withSummary(settings)
   const withTools = {
     tools: allowedTools(body.tool_choice, tools).map(toDefinition),
