@@ -4,7 +4,7 @@ import { cancelCases } from './turn-log/cancel-cases.ts'
 import { concurrencyCases } from './turn-log/concurrency-cases.ts'
 import { contentCases } from './turn-log/content-cases.ts'
 import { deletionCases } from './turn-log/deletion-cases.ts'
-import { type Case, Given, type TurnLogUnderTest } from './turn-log/given.ts'
+import { type Cases, Given, type TurnLogUnderTest } from './turn-log/given.ts'
 import { tenantRecordCases, turnKeyCases } from './turn-log/keyed-record-cases.ts'
 import { leaseCases } from './turn-log/lease-cases.ts'
 import { lifecycleCases } from './turn-log/lifecycle-cases.ts'
@@ -35,7 +35,7 @@ export interface SuiteOptions {
   readonly seed?: number
 }
 
-const GROUPS: Readonly<Record<string, readonly Case[]>> = {
+const GROUPS: Readonly<Record<string, Cases>> = {
   'creation and leases': leaseCases,
   'append and seal': appendCases,
   writers: writerCases,
@@ -75,12 +75,12 @@ export function describeTurnLog(
 ): void {
   for (const [group, cases] of Object.entries(GROUPS)) {
     runner.describe(`${name}: ${group}`, () => {
-      for (const each of cases) {
-        runner.test(each.name, async () => {
-          const under = await open({ retentionMs: each.retentionMs ?? RETENTION_MS })
+      for (const [name, run] of Object.entries(cases)) {
+        runner.test(name, async () => {
+          const under = await open({ retentionMs: run.retentionMs ?? RETENTION_MS })
           const given = new Given(under, seed)
           try {
-            await within(limitMs, each.run(given))
+            await within(limitMs, run(given))
           } finally {
             await given.dispose()
           }

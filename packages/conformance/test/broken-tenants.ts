@@ -36,7 +36,7 @@ export const BROKEN_TENANTS: Record<string, readonly [noticedBy: string, change:
     })),
   ],
   'lists the threads of all tenants': [
-    "L13 listings hold only the tenant's own entries, in order, with any page size",
+    "L13 listings hold only the tenant's own entries, with any page size",
     brokenTenants((log) => ({
       async listThreads(options) {
         const { items, ...rest } = await log.listThreads(options)

@@ -1,8 +1,8 @@
 import type { Lease, LogName, OutputRecord, Tailed } from '@turnstream/core/internal/log/turn-log'
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
-import { appendTo, type TextRecord } from './append.ts'
+import type { TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
-import { type Case, Given, ofEachLog, readAll, START, soon, texts, toRecords } from './given.ts'
+import { type Cases, Given, ofEachLog, readAll, START, soon, texts, toRecords } from './given.ts'
 import { checkAgainstModel } from './model-case.ts'
 import { forSeeds, type Random } from './random.ts'
 import { checkStates } from './states.ts'
@@ -49,7 +49,7 @@ async function writeAmongReaders(
     }
     const part = records.slice(at, at + 1 + random.below(8))
     at += part.length
-    const append = appendTo(given.log, lease, name, part, { seal: at === records.length })
+    const append = given.append(lease, name, part, { seal: at === records.length })
     appends.push(soon(append))
     if (random.oneIn(4)) {
       await append
@@ -90,85 +90,74 @@ async function createAmongDeletions(
 }
 
 /** Concurrent calls. */
-export const concurrencyCases: readonly Case[] = [
-  ...ofEachLog([
-    {
-      name: 'L2 readers that join at any moment see no gap, duplicate or reordering',
-      async run(given, name) {
-        await forSeeds(given.seed, 6, async (random) => {
-          const writing = await newWriting(given, name, random)
-          const { records } = writing
-          const readers = await writeAmongReaders(given, writing, random)
-          for (const { after, reading } of readers) {
-            const seen = toRecords(await reading)
-            if (name === 'processed') checkStates(seen as OutputRecord[], records, after)
-            else equal(texts(seen), texts(records.slice(after)), `the records after ${after}`)
-          }
-        })
-      },
-    },
-    {
-      name: 'L2 a reader that disconnects at any moment and resumes gets everything',
-      async run(given, name) {
-        await forSeeds(given.seed, 4, async (random) => {
-          const writing = await newWriting(given, name, random)
-          const { lease, records } = writing
-          const written = soon(writeAmongReaders(given, writing, random))
-          const seen: Tailed[] = []
-          let cursor = START
-          while (cursor !== `1-${COUNT}`) {
-            // After the case a tail ends at once, and this loop would never end.
-            given.signal.throwIfAborted()
-            const tail = given.tail(lease.turnId, name, cursor)
-            let left = 1 + random.below(12)
-            for await (const each of tail) {
-              seen.push(each)
-              left -= 1
-              if (left === 0) break
-            }
-            cursor = tail.cursor
-          }
-          await written
-          const all = toRecords(seen)
-          if (name === 'events') equal(texts(all), texts(records), 'the records')
-          // An interrupted block is repeated, so a record may arrive twice.
-          else {
-            const once = new Map((all as OutputRecord[]).map((each) => [each.offset, each]))
-            checkStates([...once.values()], records)
-          }
-        })
-      },
-    },
-  ]),
-  {
-    name: 'L10 a turn created while its thread is deleted has a thread or is deleted with it',
-    async run(given) {
-      const other = await given.under.another?.()
-      const elsewhere = new Given(given.under, given.seed, other ?? given.log)
-      await forSeeds(given.seed, 15, async (random) => {
-        const threadId = `thread-${random.seed}`
-        const turnIds = ['a', 'b', 'c', 'd'].map((name) => `turn-${name}-${random.seed}`)
-        const [first = '', ...rest] = turnIds
-        await createAmongDeletions(given, first, threadId, random.oneIn(2))
-        const made = rest.map(async (turnId) => {
-          const on = random.pick([given, elsewhere])
-          const isSealed = random.oneIn(2)
-          await pause(on, random.below(12))
-          await createAmongDeletions(on, turnId, threadId, isSealed)
-        })
-        const deletions = [given, elsewhere].map(async (on) => {
-          await pause(on, random.below(8))
-          await on.log.deleteThread(threadId)
-        })
-        await Promise.all([...made, ...deletions])
-        for (const turnId of turnIds) await checkThreadOf(given, turnId, threadId)
-        await given.log.deleteThread(threadId)
-        for (const turnId of turnIds) equal(await given.log.getTurn(turnId), undefined, turnId)
+export const concurrencyCases: Cases = {
+  ...ofEachLog({
+    'L2 readers that join at any moment see every record once, in order': async (given, name) => {
+      await forSeeds(given.seed, 6, async (random) => {
+        const writing = await newWriting(given, name, random)
+        const { records } = writing
+        const readers = await writeAmongReaders(given, writing, random)
+        for (const { after, reading } of readers) {
+          const seen = toRecords(await reading)
+          if (name === 'processed') checkStates(seen as OutputRecord[], records, after)
+          else equal(texts(seen), texts(records.slice(after)), `the records after ${after}`)
+        }
       })
     },
+    'L2 a reader that disconnects at any moment can resume': async (given, name) => {
+      await forSeeds(given.seed, 4, async (random) => {
+        const writing = await newWriting(given, name, random)
+        const { lease, records } = writing
+        const written = soon(writeAmongReaders(given, writing, random))
+        const seen: Tailed[] = []
+        let cursor = START
+        while (cursor !== `1-${COUNT}`) {
+          // After the case a tail ends at once, and this loop would never end.
+          given.signal.throwIfAborted()
+          const tail = given.tail(lease.turnId, name, cursor)
+          let left = 1 + random.below(12)
+          for await (const each of tail) {
+            seen.push(each)
+            left -= 1
+            if (left === 0) break
+          }
+          cursor = tail.cursor
+        }
+        await written
+        const all = toRecords(seen)
+        if (name === 'events') equal(texts(all), texts(records), 'the records')
+        // An interrupted block is repeated, so a record may arrive twice.
+        else {
+          const once = new Map((all as OutputRecord[]).map((each) => [each.offset, each]))
+          checkStates([...once.values()], records)
+        }
+      })
+    },
+  }),
+  'L10 a turn created while its thread is deleted is never without a thread': async (given) => {
+    const other = await given.under.another?.()
+    const elsewhere = new Given(given.under, given.seed, other ?? given.log)
+    await forSeeds(given.seed, 15, async (random) => {
+      const threadId = `thread-${random.seed}`
+      const turnIds = ['a', 'b', 'c', 'd'].map((name) => `turn-${name}-${random.seed}`)
+      const [first = '', ...rest] = turnIds
+      await createAmongDeletions(given, first, threadId, random.oneIn(2))
+      const made = rest.map(async (turnId) => {
+        const on = random.pick([given, elsewhere])
+        const isSealed = random.oneIn(2)
+        await pause(on, random.below(12))
+        await createAmongDeletions(on, turnId, threadId, isSealed)
+      })
+      const deletions = [given, elsewhere].map(async (on) => {
+        await pause(on, random.below(8))
+        await on.log.deleteThread(threadId)
+      })
+      await Promise.all([...made, ...deletions])
+      for (const turnId of turnIds) await checkThreadOf(given, turnId, threadId)
+      await given.log.deleteThread(threadId)
+      for (const turnId of turnIds) equal(await given.log.getTurn(turnId), undefined, turnId)
+    })
   },
-  {
-    name: 'L1 random calls give the same results as a model of the contract',
-    run: (given) => forSeeds(given.seed, 3, (random) => checkAgainstModel(given, random)),
-  },
-]
+  'L1 random calls give the same results as a model of the contract': (given) =>
+    forSeeds(given.seed, 3, (random) => checkAgainstModel(given, random)),
+}

@@ -1,6 +1,5 @@
-import { appendTo } from './append.ts'
 import { equal, ok, rejects } from './assert.ts'
-import { type Case, LONG_MS, nextOf, ofEachLog, readAll, soon } from './given.ts'
+import { type Cases, LONG_MS, nextOf, ofEachLog, readAll, soon, withRetention } from './given.ts'
 import { counted, delta, deltas, eventsUpTo, outputsOf } from './texts.ts'
 
 // Not every store can fast-forward time, and a busy machine needs some slack.
@@ -16,114 +15,93 @@ function noise(chars: number): string {
 }
 
 /** Deletion and expiry. */
-export const deletionCases: readonly Case[] = [
-  ...ofEachLog([
-    {
-      name: 'L10 deleting a turn ends its readers with TURN_DELETED, waiting or not',
-      async run(given, name) {
-        const lease = await given.create('turn')
-        const written = name === 'events' ? deltas('turn', 1, 3) : outputsOf('turn', 'a')
-        await appendTo(given.log, lease, name, written)
-        const waiting = given.tail('turn', name)[Symbol.asyncIterator]()
-        for (const { data } of written) equal((await nextOf(waiting)).data, data, 'a record')
-        const waits = soon(waiting.next())
-        const busy = given.tail('turn', name)[Symbol.asyncIterator]()
-        await nextOf(busy)
-        equal(await given.log.deleteTurn('turn'), true, 'the answer')
-        await rejects(waits, 'TURN_DELETED', 'a tail that waits')
-        // A record already in the reader's hands may still come before the error.
-        const rest = readAll({ [Symbol.asyncIterator]: () => busy })
-        await rejects(rest, 'TURN_DELETED', 'a tail between two records')
-        await rejects(readAll(given.tail('turn', name)), 'TURN_UNKNOWN', 'a new tail')
-      },
+export const deletionCases: Cases = {
+  ...ofEachLog({
+    'L10 deleting a turn ends all its readers with TURN_DELETED': async (given, name) => {
+      const lease = await given.create('turn')
+      const written = name === 'events' ? deltas('turn', 1, 3) : outputsOf('turn', 'a')
+      await given.append(lease, name, written)
+      const waiting = given.tail('turn', name)[Symbol.asyncIterator]()
+      for (const { data } of written) equal((await nextOf(waiting)).data, data, 'a record')
+      const waits = soon(waiting.next())
+      const busy = given.tail('turn', name)[Symbol.asyncIterator]()
+      await nextOf(busy)
+      equal(await given.log.deleteTurn('turn'), true, 'the answer')
+      await rejects(waits, 'TURN_DELETED', 'a tail that waits')
+      // A record already in the reader's hands may still come before the error.
+      const rest = readAll({ [Symbol.asyncIterator]: () => busy })
+      await rejects(rest, 'TURN_DELETED', 'a tail between two records')
+      await rejects(readAll(given.tail('turn', name)), 'TURN_UNKNOWN', 'a new tail')
     },
-    {
-      name: 'L10 deleting a turn in one process ends its readers in another',
-      async run(given, name) {
-        const other = await given.under.another?.()
-        if (other === undefined) return
-        const lease = await given.create('turn')
-        const written =
-          name === 'events' ? deltas('turn', 1, 1) : outputsOf('turn', 'a').slice(0, 1)
-        await appendTo(given.log, lease, name, written)
-        const reader = other.tail('turn', name, '0-0', given.signal)[Symbol.asyncIterator]()
-        await nextOf(reader)
-        const waits = soon(reader.next())
-        await given.log.deleteTurn('turn')
-        await rejects(waits, 'TURN_DELETED', 'a tail in another process')
-      },
-    },
-  ]),
-  {
-    name: 'L10 a deleted turn leaves nothing behind, and its ids can be reused',
-    async run(given) {
-      const { log } = given
-      const turn = { threadId: 'thread', runId: 'run' }
-      await given.createSealed('turn', turn)
-      equal(await log.deleteTurn('turn'), true, 'the answer')
-      equal(await log.deleteTurn('turn'), false, 'the second answer')
-      equal(await log.getTurn('turn'), undefined, 'the turn')
-      equal(await log.getTurnOfRun('run'), undefined, 'the turn of the run')
-      equal((await log.listTurns('thread')).items, [], 'the turns of the thread')
-      await rejects(log.snapshot('turn'), 'TURN_UNKNOWN', 'a snapshot')
-      await rejects(log.requestCancel('turn', 'x'), 'TURN_UNKNOWN', 'a cancel')
-      const lease = await given.create('turn', turn)
-      equal([lease.epoch, lease.next], [1, { events: 1, processed: 1 }], 'the new lease')
-      equal((await log.getTurn('turn'))?.ordinal, 2, 'the ordinal')
-      await appendTo(log, lease, 'events', eventsUpTo('run', 2), { seal: true })
-      equal((await given.read('turn', 'events')).length, 2, 'the records of the new turn')
-    },
-  },
-  {
-    name: 'L10 a deleted turn can be recreated with another run id',
-    async run(given) {
-      await given.createSealed('turn', { runId: 'first' })
+    'L10 deleting a turn in one process ends its readers in another': async (given, name) => {
+      const other = await given.under.another?.()
+      if (other === undefined) return
+      const lease = await given.create('turn')
+      const written = name === 'events' ? deltas('turn', 1, 1) : outputsOf('turn', 'a').slice(0, 1)
+      await given.append(lease, name, written)
+      const reader = other.tail('turn', name, '0-0', given.signal)[Symbol.asyncIterator]()
+      await nextOf(reader)
+      const waits = soon(reader.next())
       await given.log.deleteTurn('turn')
-      await given.createSealed('turn', { runId: 'second' })
-      equal((await given.read('turn', 'events')).length, 2, 'the records of the new turn')
-      equal((await given.log.getTurnOfRun('second'))?.turnId, 'turn', 'the turn of the run')
-      equal(await given.log.getTurnOfRun('first'), undefined, 'the turn of the first run')
+      await rejects(waits, 'TURN_DELETED', 'a tail in another process')
     },
+  }),
+  'L10 a deleted turn leaves nothing behind, and its ids can be reused': async (given) => {
+    const { log } = given
+    const turn = { threadId: 'thread', runId: 'run' }
+    await given.createSealed('turn', turn)
+    equal(await log.deleteTurn('turn'), true, 'the answer')
+    equal(await log.deleteTurn('turn'), false, 'the second answer')
+    equal(await log.getTurn('turn'), undefined, 'the turn')
+    equal(await log.getTurnOfRun('run'), undefined, 'the turn of the run')
+    equal((await log.listTurns('thread')).items, [], 'the turns of the thread')
+    await rejects(log.snapshot('turn'), 'TURN_UNKNOWN', 'a snapshot')
+    await rejects(log.requestCancel('turn', 'x'), 'TURN_UNKNOWN', 'a cancel')
+    const lease = await given.create('turn', turn)
+    equal([lease.epoch, lease.next], [1, { events: 1, processed: 1 }], 'the new lease')
+    equal((await log.getTurn('turn'))?.ordinal, 2, 'the ordinal')
+    await given.append(lease, 'events', eventsUpTo('run', 2), { seal: true })
+    equal((await given.read('turn', 'events')).length, 2, 'the records of the new turn')
   },
-  {
-    name: 'L10 deleting a thread removes it and its turns, open or not',
-    async run(given) {
-      const { log } = given
-      await given.createSealed('turn-1', { threadId: 'thread' })
-      const lease = await given.create('turn-2', { threadId: 'thread' })
-      await given.create('other', { threadId: 'other' })
-      const waits = soon(readAll(given.tail('turn-2', 'events')))
-      await appendTo(log, lease, 'events', deltas('turn-2', 1, 1))
-      equal(await log.deleteThread('thread'), true, 'the answer')
-      equal(await log.deleteThread('thread'), false, 'the second answer')
-      await rejects(waits, 'TURN_DELETED', 'a tail')
-      await rejects(
-        appendTo(log, lease, 'events', deltas('turn-2', 2, 2)),
-        'LEASE_LOST',
-        'an append',
-      )
-      for (const turnId of ['turn-1', 'turn-2']) equal(await log.getTurn(turnId), undefined, turnId)
-      equal(await log.getThread('thread'), undefined, 'the thread')
-      equal(await log.listTurns('thread'), { items: [] }, 'its turns')
-      const { items } = await log.listThreads()
-      equal(
-        items.map(({ threadId }) => threadId),
-        ['other'],
-        'the threads',
-      )
-      equal((await given.create('turn-1', { threadId: 'thread' })).epoch, 1, 'the epoch')
-      equal((await log.getTurn('turn-1'))?.ordinal, 1, 'the ordinal in the new thread')
-    },
+  'L10 a deleted turn can be recreated with another run id': async (given) => {
+    await given.createSealed('turn', { runId: 'first' })
+    await given.log.deleteTurn('turn')
+    await given.createSealed('turn', { runId: 'second' })
+    equal((await given.read('turn', 'events')).length, 2, 'the records of the new turn')
+    equal((await given.log.getTurnOfRun('second'))?.turnId, 'turn', 'the turn of the run')
+    equal(await given.log.getTurnOfRun('first'), undefined, 'the turn of the first run')
   },
-  {
-    name: 'L10 the logs of a sealed turn expire, its record later, and open turns never',
-    retentionMs: LONGER_RETENTION_MS,
-    async run(given) {
+  'L10 deleting a thread removes it and its turns, open or not': async (given) => {
+    const { log } = given
+    await given.createSealed('turn-1', { threadId: 'thread' })
+    const lease = await given.create('turn-2', { threadId: 'thread' })
+    await given.create('other', { threadId: 'other' })
+    const waits = soon(readAll(given.tail('turn-2', 'events')))
+    await given.append(lease, 'events', deltas('turn-2', 1, 1))
+    equal(await log.deleteThread('thread'), true, 'the answer')
+    equal(await log.deleteThread('thread'), false, 'the second answer')
+    await rejects(waits, 'TURN_DELETED', 'a tail')
+    await rejects(given.append(lease, 'events', deltas('turn-2', 2, 2)), 'LEASE_LOST', 'an append')
+    for (const turnId of ['turn-1', 'turn-2']) equal(await log.getTurn(turnId), undefined, turnId)
+    equal(await log.getThread('thread'), undefined, 'the thread')
+    equal(await log.listTurns('thread'), { items: [] }, 'its turns')
+    const { items } = await log.listThreads()
+    equal(
+      items.map(({ threadId }) => threadId),
+      ['other'],
+      'the threads',
+    )
+    equal((await given.create('turn-1', { threadId: 'thread' })).epoch, 1, 'the epoch')
+    equal((await log.getTurn('turn-1'))?.ordinal, 1, 'the ordinal in the new thread')
+  },
+  'L10 the logs of a sealed turn expire, its record later, and open turns never': withRetention(
+    LONGER_RETENTION_MS,
+    async (given) => {
       const { log, under } = given
       const open = await given.create('open', {}, LONG_MS)
-      await appendTo(log, open, 'events', deltas('open', 1, 2))
+      await given.append(open, 'events', deltas('open', 1, 2))
       const half = await given.create('half', {}, LONG_MS)
-      await appendTo(log, half, 'events', eventsUpTo('half', 2), { seal: true })
+      await given.append(half, 'events', eventsUpTo('half', 2), { seal: true })
       await given.createSealed('done', { threadId: 'thread', runId: 'run' })
       const before = await log.getTurn('done')
       equal((await given.read('done', 'events')).length, 2, 'the records before')
@@ -144,14 +122,13 @@ export const deletionCases: readonly Case[] = [
         equal((await given.take(turnId, 'events', 2)).length, 2, `the records of ${turnId}`)
         equal((await log.getTurn(turnId))?.expired, false, `expired, of ${turnId}`)
       }
-      await appendTo(log, open, 'events', eventsUpTo('open', 3, 3), { seal: true })
+      await given.append(open, 'events', eventsUpTo('open', 3, 3), { seal: true })
       await given.createSealed('again', { threadId: 'thread', runId: 'run' })
     },
-  },
-  {
-    name: 'L10 a thread expires when it has no turns and was not changed for the retention',
-    retentionMs: RETENTION_MS,
-    async run(given) {
+  ),
+  'L10 a thread expires when it has no turns and was not changed for the retention': withRetention(
+    RETENTION_MS,
+    async (given) => {
       const { log, under } = given
       const first = await log.putThread({ threadId: 'empty', title: 'T', metadata: { a: 1 } })
       await given.createSealed('done', { threadId: 'used' })
@@ -178,20 +155,17 @@ export const deletionCases: readonly Case[] = [
       equal((await log.listTurns('used')).items.length, 1, 'the turns of the new thread')
       equal(await listed(), ['busy', 'used'], 'the threads in the end')
     },
+  ),
+  'L10 bytesKept grows with writes and shrinks with deletions': async (given) => {
+    const { log } = given
+    const empty = await log.bytesKept()
+    const lease = await given.create('turn')
+    const records = counted(1, 8, (seq) => delta('turn', seq, noise(250_000)))
+    for (const record of records) await given.append(lease, 'events', [record])
+    const full = await log.bytesKept()
+    ok(full - empty > 1_000_000, `2 MB of text made ${full} bytes of ${empty}`)
+    await log.deleteTurn('turn')
+    const left = await log.bytesKept()
+    ok(left < full - 1_000_000, `after the deletion ${left} of ${full} bytes are left`)
   },
-  {
-    name: 'L10 bytesKept grows with writes and shrinks with deletions',
-    async run(given) {
-      const { log } = given
-      const empty = await log.bytesKept()
-      const lease = await given.create('turn')
-      const records = counted(1, 8, (seq) => delta('turn', seq, noise(250_000)))
-      for (const record of records) await appendTo(log, lease, 'events', [record])
-      const full = await log.bytesKept()
-      ok(full - empty > 1_000_000, `2 MB of text made ${full} bytes of ${empty}`)
-      await log.deleteTurn('turn')
-      const left = await log.bytesKept()
-      ok(left < full - 1_000_000, `after the deletion ${left} of ${full} bytes are left`)
-    },
-  },
-]
+}

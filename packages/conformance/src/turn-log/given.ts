@@ -1,4 +1,5 @@
 import type {
+  KeyedRecords,
   Lease,
   LogName,
   LogRecord,
@@ -11,7 +12,7 @@ import type {
   TurnLog,
 } from '@turnstream/core/internal/log/turn-log'
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
-import { appendTo, type TextRecord } from './append.ts'
+import { type AppendOptions, appendTo, type TextRecord } from './append.ts'
 import { ok } from './assert.ts'
 import { eventsUpTo, outputsOf } from './texts.ts'
 
@@ -28,26 +29,29 @@ export interface TurnLogUnderTest {
 }
 
 export interface Case {
-  /** A sentence about behaviour. */
-  readonly name: string
+  (given: Given): Promise<void>
   /** How long the store keeps the logs of a turn. Default: longer than any case. */
   readonly retentionMs?: number
-  run(given: Given): Promise<void>
 }
 
-/** A case that must hold for both logs. */
-export interface LogCase {
-  readonly name: string
-  run(given: Given, log: LogName): Promise<void>
+/** Cases by name: a sentence about behaviour. */
+export type Cases = Readonly<Record<string, Case>>
+
+export function withRetention(retentionMs: number, run: Case): Case {
+  return Object.assign(run, { retentionMs })
 }
 
-export function ofEachLog(cases: readonly LogCase[]): Case[] {
-  return LOG_NAMES.flatMap((log) =>
-    cases.map((each) => ({
-      name: `${each.name} (${log})`,
-      run: (given: Given) => each.run(given, log),
-    })),
+/** Cases that must hold for both logs. */
+export function ofEachLog(
+  cases: Readonly<Record<string, (given: Given, log: LogName) => Promise<void>>>,
+): Cases {
+  const ofBoth = LOG_NAMES.flatMap((log) =>
+    Object.entries(cases).map(([name, run]): [string, Case] => [
+      `${name} (${log})`,
+      (given) => run(given, log),
+    ]),
   )
+  return Object.fromEntries(ofBoth)
 }
 
 /** A lease that outlasts any case. */
@@ -77,6 +81,10 @@ export class Given {
     return new Given(this.under, this.seed, this.log.ofTenant(tenant), this.#end)
   }
 
+  get keyedRecords(): KeyedRecords {
+    return this.log.keyedRecords
+  }
+
   /** Releases the store and any readers that a case left open. */
   async dispose(): Promise<void> {
     this.#end.abort()
@@ -91,6 +99,16 @@ export class Given {
   create(turnId: string, turn: Partial<NewTurn> = {}, leaseMs = LONG_MS): Promise<Lease> {
     const { threadId = `thread-of-${turnId}`, ...rest } = turn
     return this.log.create({ turnId, threadId, owner: 'owner', ...rest }, leaseMs)
+  }
+
+  /** See `appendTo`. */
+  append(
+    lease: Lease,
+    name: LogName,
+    records: readonly TextRecord[],
+    options?: AppendOptions,
+  ): Promise<string> {
+    return appendTo(this.log, lease, name, records, options)
   }
 
   /** Creates a turn with an expired lease. */
@@ -117,8 +135,7 @@ export class Given {
         seq: processed + index,
       })),
     }
-    for (const name of LOG_NAMES)
-      await appendTo(this.log, lease, name, records[name], { seal: true })
+    for (const name of LOG_NAMES) await this.append(lease, name, records[name], { seal: true })
   }
 
   tail<Name extends LogName>(turnId: string, name: Name, after = START): Tail<Records[Name]> {

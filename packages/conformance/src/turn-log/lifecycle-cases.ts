@@ -1,7 +1,7 @@
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import { type Case, LONG_MS, offsets, readAll, SHORT_MS, START, soon, texts } from './given.ts'
+import { type Cases, LONG_MS, offsets, readAll, SHORT_MS, START, soon, texts } from './given.ts'
 import { counted, delta, deltas, eventsUpTo, message, outputsOf } from './texts.ts'
 
 const ESCAPES = '\\ud83d \\ude00\\ud83d \\u0000 \\u2028 \\u2029 \\b\\f\\n\\r\\t \\" \\\\ \\/'
@@ -31,163 +31,142 @@ const EVENT_TEXTS: readonly (readonly [what: string, text: string])[] = [
 ]
 
 /** Round trips, close and restart. */
-export const lifecycleCases: readonly Case[] = [
-  {
-    name: 'L7 an event comes back as written, as an object and as JSON',
-    async run(given) {
-      const lease = await given.create('turn')
-      const records = EVENT_TEXTS.map(([, data], index) => ({ seq: index + 1, data }))
-      await appendTo(given.log, lease, 'events', records)
-      const open = await given.take('turn', 'events', records.length)
-      const last = records.length + 1
-      await appendTo(given.log, lease, 'events', eventsUpTo('turn', last, last), { seal: true })
-      const sealed = await given.read('turn', 'events')
-      for (const [index, [what, text]] of EVENT_TEXTS.entries()) {
-        const event: unknown = JSON.parse(text)
-        equal(open[index]?.data, JSON.stringify(event), `the JSON of an event that is ${what}`)
-        equal(open[index]?.event, event, `an event that is ${what}`)
-        equal(sealed[index], open[index], `an event that is ${what}, after the seal`)
-      }
-    },
+export const lifecycleCases: Cases = {
+  'L7 an event comes back as written, as an object and as JSON': async (given) => {
+    const lease = await given.create('turn')
+    const records = EVENT_TEXTS.map(([, data], index) => ({ seq: index + 1, data }))
+    await given.append(lease, 'events', records)
+    const open = await given.take('turn', 'events', records.length)
+    const last = records.length + 1
+    await given.append(lease, 'events', eventsUpTo('turn', last, last), { seal: true })
+    const sealed = await given.read('turn', 'events')
+    for (const [index, [what, text]] of EVENT_TEXTS.entries()) {
+      const event: unknown = JSON.parse(text)
+      equal(open[index]?.data, JSON.stringify(event), `the JSON of an event that is ${what}`)
+      equal(open[index]?.event, event, `an event that is ${what}`)
+      equal(sealed[index], open[index], `an event that is ${what}, after the seal`)
+    }
   },
-  {
-    name: 'L7 an output comes back as written, as an object and as JSON',
-    async run(given) {
-      const lease = await given.create('turn')
-      const contents = ['', 'aé漢😀\u2028\ufeff', ESCAPES, '\u0000\n', '漢字 '.repeat(250_000)]
-      const records = contents.map((content, index) => ({
-        seq: index + 1,
-        data: message('turn', `item-${index}`, content),
-      }))
-      await appendTo(given.log, lease, 'processed', records)
-      const { records: kept } = await given.log.snapshot('turn')
-      equal(texts(kept), texts(records), 'the texts')
-      const outputs = records.map(({ data }): unknown => JSON.parse(data))
-      equal(
-        kept.map(({ output }) => output),
-        outputs,
-        'the outputs',
-      )
-    },
+  'L7 an output comes back as written, as an object and as JSON': async (given) => {
+    const lease = await given.create('turn')
+    const contents = ['', 'aé漢😀\u2028\ufeff', ESCAPES, '\u0000\n', '漢字 '.repeat(250_000)]
+    const records = contents.map((content, index) => ({
+      seq: index + 1,
+      data: message('turn', `item-${index}`, content),
+    }))
+    await given.append(lease, 'processed', records)
+    const { records: kept } = await given.log.snapshot('turn')
+    equal(texts(kept), texts(records), 'the texts')
+    const outputs = records.map(({ data }): unknown => JSON.parse(data))
+    equal(
+      kept.map(({ output }) => output),
+      outputs,
+      'the outputs',
+    )
   },
-  {
-    name: 'L1 close ends every reader and listener with STORE_CLOSED and is idempotent',
-    async run(given) {
-      const { log } = given
-      const lease = await given.create('turn')
-      await appendTo(log, lease, 'events', deltas('turn', 1, 1))
-      const waits = LOG_NAMES.map((name) => soon(readAll(given.tail('turn', name))))
-      const listens = soon(log.cancelled(lease, given.signal))
-      const asks = soon(log.keyedRecords.watch(lease, 'one', given.signal))
-      await given.take('turn', 'events', 1)
-      await Promise.all([log.close(), log.close()])
-      await log.close()
-      for (const each of waits) await rejects(each, 'STORE_CLOSED', 'a tail')
-      await rejects(listens, 'STORE_CLOSED', 'listening for a cancel')
-      await rejects(asks, 'STORE_CLOSED', 'watching a keyed record')
-    },
+  'L1 close ends every reader and listener with STORE_CLOSED and is idempotent': async (given) => {
+    const { log } = given
+    const lease = await given.create('turn')
+    await given.append(lease, 'events', deltas('turn', 1, 1))
+    const waits = LOG_NAMES.map((name) => soon(readAll(given.tail('turn', name))))
+    const listens = soon(log.cancelled(lease, given.signal))
+    const asks = soon(log.keyedRecords.watch(lease, 'one', given.signal))
+    await given.take('turn', 'events', 1)
+    await Promise.all([log.close(), log.close()])
+    await log.close()
+    for (const each of waits) await rejects(each, 'STORE_CLOSED', 'a tail')
+    await rejects(listens, 'STORE_CLOSED', 'listening for a cancel')
+    await rejects(asks, 'STORE_CLOSED', 'watching a keyed record')
   },
-  {
-    name: 'L1 every call after close is STORE_CLOSED',
-    async run(given) {
-      const { log } = given
-      const lease = await given.create('turn')
-      await log.close()
-      const calls: Record<string, () => Promise<unknown>> = {
-        ofTenant: async () => log.ofTenant('beta'),
-        create: () => given.create('other'),
-        claim: () => log.claim('turn', 'heir', LONG_MS),
-        renew: () => log.renew(lease, LONG_MS),
-        write: () => appendTo(log, lease, 'events', deltas('turn', 1, 1)),
-        tail: () => readAll(given.tail('turn', 'events')),
-        snapshot: () => log.snapshot('turn'),
-        getResponse: () => log.getResponse('turn'),
-        expired: () => log.expired(1),
-        orphans: () => log.orphans(1),
-        requestCancel: () => log.requestCancel('turn', 'x'),
-        cancelled: () => log.cancelled(lease, given.signal),
-        addOnce: () => log.keyedRecords.addOnce('turn', 'one', ''),
-        find: () => log.keyedRecords.find('turn', 'one'),
-        watch: () => log.keyedRecords.watch(lease, 'one', given.signal),
-        getTurn: () => log.getTurn('turn'),
-        getTurnOfRun: () => log.getTurnOfRun('turn'),
-        listTurns: () => log.listTurns('thread'),
-        putThread: () => log.putThread({ threadId: 'thread' }),
-        getThread: () => log.getThread('thread'),
-        listThreads: () => log.listThreads(),
-        deleteTurn: () => log.deleteTurn('turn'),
-        deleteThread: () => log.deleteThread('thread'),
-        add: () => log.keyedRecords.add('key', 'value', LONG_MS),
-        read: () => log.keyedRecords.read(['key']),
-        consume: () => log.keyedRecords.consume('key'),
-        bytesKept: () => log.bytesKept(),
-      }
-      for (const [name, call] of Object.entries(calls)) await rejects(call(), 'STORE_CLOSED', name)
-    },
+  'L1 every call after close is STORE_CLOSED': async (given) => {
+    const { log } = given
+    const lease = await given.create('turn')
+    await log.close()
+    const calls: Record<string, () => Promise<unknown>> = {
+      ofTenant: async () => log.ofTenant('beta'),
+      create: () => given.create('other'),
+      claim: () => log.claim('turn', 'heir', LONG_MS),
+      renew: () => log.renew(lease, LONG_MS),
+      write: () => given.append(lease, 'events', deltas('turn', 1, 1)),
+      tail: () => readAll(given.tail('turn', 'events')),
+      snapshot: () => log.snapshot('turn'),
+      getResponse: () => log.getResponse('turn'),
+      expired: () => log.expired(1),
+      orphans: () => log.orphans(1),
+      requestCancel: () => log.requestCancel('turn', 'x'),
+      cancelled: () => log.cancelled(lease, given.signal),
+      addOnce: () => log.keyedRecords.addOnce('turn', 'one', ''),
+      find: () => log.keyedRecords.find('turn', 'one'),
+      watch: () => log.keyedRecords.watch(lease, 'one', given.signal),
+      getTurn: () => log.getTurn('turn'),
+      getTurnOfRun: () => log.getTurnOfRun('turn'),
+      listTurns: () => log.listTurns('thread'),
+      putThread: () => log.putThread({ threadId: 'thread' }),
+      getThread: () => log.getThread('thread'),
+      listThreads: () => log.listThreads(),
+      deleteTurn: () => log.deleteTurn('turn'),
+      deleteThread: () => log.deleteThread('thread'),
+      add: () => log.keyedRecords.add('key', 'value', LONG_MS),
+      read: () => log.keyedRecords.read(['key']),
+      consume: () => log.keyedRecords.consume('key'),
+      bytesKept: () => log.bytesKept(),
+    }
+    for (const [name, call] of Object.entries(calls)) await rejects(call(), 'STORE_CLOSED', name)
   },
-  {
-    name: 'L1 close waits for earlier writes',
-    async run(given) {
-      const lease = await given.create('turn')
-      const appends = counted(1, 20, (seq) => delta('turn', seq)).map((record) =>
-        soon(appendTo(given.log, lease, 'events', [record])),
-      )
-      await given.log.close()
-      await Promise.all(appends)
-    },
+  'L1 close waits for earlier writes': async (given) => {
+    const lease = await given.create('turn')
+    const appends = counted(1, 20, (seq) => delta('turn', seq)).map((record) =>
+      soon(given.append(lease, 'events', [record])),
+    )
+    await given.log.close()
+    await Promise.all(appends)
   },
-  {
-    name: 'L3 acknowledged records survive a restart',
-    async run(given) {
-      if (given.under.reopen === undefined) return
-      const { log } = given
-      await log.putThread({ threadId: 'thread', title: 'T', metadata: { a: [1] } })
-      await given.createSealed('done', { threadId: 'thread', runId: 'run', request: 'r' })
-      const open = await given.create('open', {}, SHORT_MS)
-      await appendTo(log, open, 'events', deltas('open', 1, 5))
-      await appendTo(log, open, 'processed', outputsOf('open', 'aba').slice(0, 4))
-      await log.requestCancel('open', 'user')
-      const state = async (of: typeof log) => ({
-        done: await of.getTurn('done'),
-        open: await of.getTurn('open'),
-        run: await of.getTurnOfRun('run'),
-        turns: await of.listTurns('thread'),
-        threads: await of.listThreads(),
-        snapshots: [await of.snapshot('done'), await of.snapshot('open')],
-        events: await readAll(of.tail('done', 'events', START, given.signal)),
-        processed: await readAll(of.tail('done', 'processed', START, given.signal)),
-      })
-      const before = await state(log)
-      const again = await given.under.reopen()
-      equal(await state(again), before, 'what is there after the restart')
-    },
+  'L3 acknowledged records survive a restart': async (given) => {
+    if (given.under.reopen === undefined) return
+    const { log } = given
+    await log.putThread({ threadId: 'thread', title: 'T', metadata: { a: [1] } })
+    await given.createSealed('done', { threadId: 'thread', runId: 'run', request: 'r' })
+    const open = await given.create('open', {}, SHORT_MS)
+    await given.append(open, 'events', deltas('open', 1, 5))
+    await given.append(open, 'processed', outputsOf('open', 'aba').slice(0, 4))
+    await log.requestCancel('open', 'user')
+    const state = async (of: typeof log) => ({
+      done: await of.getTurn('done'),
+      open: await of.getTurn('open'),
+      run: await of.getTurnOfRun('run'),
+      turns: await of.listTurns('thread'),
+      threads: await of.listThreads(),
+      snapshots: [await of.snapshot('done'), await of.snapshot('open')],
+      events: await readAll(of.tail('done', 'events', START, given.signal)),
+      processed: await readAll(of.tail('done', 'processed', START, given.signal)),
+    })
+    const before = await state(log)
+    const again = await given.under.reopen()
+    equal(await state(again), before, 'what is there after the restart')
   },
-  {
-    name: 'L5 a turn that was open at a restart can be claimed and finished, and readers continue',
-    async run(given) {
-      if (given.under.reopen === undefined) return
-      const lease = await given.create('turn', { threadId: 'thread' }, SHORT_MS)
-      await appendTo(given.log, lease, 'events', deltas('turn', 1, 5))
-      await appendTo(given.log, lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
-      const log = await given.under.reopen()
-      await given.under.elapse(SHORT_MS)
-      equal(await log.expired(10), ['turn'], 'the orphans')
-      const heir = await log.claim('turn', 'heir', LONG_MS)
-      equal([heir.epoch, heir.next], [2, { events: 6, processed: 4 }], 'the lease')
-      await rejects(
-        appendTo(log, lease, 'events', deltas('turn', 6, 6)),
-        'LEASE_LOST',
-        'the old lease',
-      )
-      await appendTo(log, heir, 'events', eventsUpTo('turn', 7, 6), { seal: true })
-      await appendTo(log, heir, 'processed', outputsOf('turn', 'ab').slice(3), { seal: true })
-      const events = []
-      for await (const each of log.tail('turn', 'events', '1-3', given.signal)) {
-        if ('offset' in each) events.push(each)
-      }
-      equal(offsets(events), ['1-4', '1-5', '2-6', '2-7'], 'what follows 1-3')
-      await log.create({ turnId: 'next', threadId: 'thread', owner: 'me' }, LONG_MS)
-      equal((await log.getTurn('next'))?.ordinal, 2, 'the ordinal of the next turn')
-    },
+  'L5 a turn open at a restart can be claimed, finished and read on': async (given) => {
+    if (given.under.reopen === undefined) return
+    const lease = await given.create('turn', { threadId: 'thread' }, SHORT_MS)
+    await given.append(lease, 'events', deltas('turn', 1, 5))
+    await given.append(lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
+    const log = await given.under.reopen()
+    await given.under.elapse(SHORT_MS)
+    equal(await log.expired(10), ['turn'], 'the orphans')
+    const heir = await log.claim('turn', 'heir', LONG_MS)
+    equal([heir.epoch, heir.next], [2, { events: 6, processed: 4 }], 'the lease')
+    await rejects(
+      appendTo(log, lease, 'events', deltas('turn', 6, 6)),
+      'LEASE_LOST',
+      'the old lease',
+    )
+    await appendTo(log, heir, 'events', eventsUpTo('turn', 7, 6), { seal: true })
+    await appendTo(log, heir, 'processed', outputsOf('turn', 'ab').slice(3), { seal: true })
+    const events = []
+    for await (const each of log.tail('turn', 'events', '1-3', given.signal)) {
+      if ('offset' in each) events.push(each)
+    }
+    equal(offsets(events), ['1-4', '1-5', '2-6', '2-7'], 'what follows 1-3')
+    await log.create({ turnId: 'next', threadId: 'thread', owner: 'me' }, LONG_MS)
+    equal((await log.getTurn('next'))?.ordinal, 2, 'the ordinal of the next turn')
   },
-]
+}

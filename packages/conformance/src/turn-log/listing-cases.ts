@@ -1,6 +1,6 @@
 import type { Page, PageOptions, ThreadRecord } from '@turnstream/core/internal/log/turn-log'
 import { codeOf, equal, ok, rejects } from './assert.ts'
-import { type Case, type Given, pagesOf } from './given.ts'
+import { type Cases, type Given, pagesOf } from './given.ts'
 
 function inPages<T>(all: readonly T[], limit: number): T[][] {
   const pages: T[][] = []
@@ -17,200 +17,170 @@ async function putInOrder({ log, under }: Given, threadIds: readonly string[]): 
 }
 
 /** Threads and listings. */
-export const listingCases: readonly Case[] = [
-  {
-    name: 'L1 turns of a thread are listed in creation order, from either end',
-    async run(given) {
-      const turnIds = ['t-3', 't-1', 't-2', 't-10', 't-0']
-      for (const turnId of turnIds) await given.createSealed(turnId, { threadId: 'thread' })
-      await given.createSealed('elsewhere')
-      for (const first of ['oldest', 'newest'] as const) {
-        const expected = first === 'oldest' ? turnIds : turnIds.toReversed()
-        for (let limit = 1; limit <= turnIds.length + 1; limit++) {
-          const pages = await pagesOf(
-            (options) => given.log.listTurns('thread', { ...options, first }),
-            limit,
-          )
-          const listed = pages.map((page) => page.map(({ turnId }) => turnId))
-          equal(listed, inPages(expected, limit), `pages of ${limit}, ${first} first`)
-        }
+export const listingCases: Cases = {
+  'L1 turns of a thread are listed in creation order, from either end': async (given) => {
+    const turnIds = ['t-3', 't-1', 't-2', 't-10', 't-0']
+    for (const turnId of turnIds) await given.createSealed(turnId, { threadId: 'thread' })
+    await given.createSealed('elsewhere')
+    for (const first of ['oldest', 'newest'] as const) {
+      const expected = first === 'oldest' ? turnIds : turnIds.toReversed()
+      for (let limit = 1; limit <= turnIds.length + 1; limit++) {
+        const pages = await pagesOf(
+          (options) => given.log.listTurns('thread', { ...options, first }),
+          limit,
+        )
+        const listed = pages.map((page) => page.map(({ turnId }) => turnId))
+        equal(listed, inPages(expected, limit), `pages of ${limit}, ${first} first`)
       }
-      const { items } = await given.log.listTurns('thread')
-      equal(
-        items.map(({ turnId, ordinal }) => [turnId, ordinal]),
-        turnIds.map((id, at) => [id, at + 1]),
-        'all',
-      )
-      for (const item of items) equal(item, await given.log.getTurn(item.turnId), 'a listed record')
-    },
+    }
+    const { items } = await given.log.listTurns('thread')
+    equal(
+      items.map(({ turnId, ordinal }) => [turnId, ordinal]),
+      turnIds.map((id, at) => [id, at + 1]),
+      'all',
+    )
+    for (const item of items) equal(item, await given.log.getTurn(item.turnId), 'a listed record')
   },
-  {
-    name: 'L1 creating or deleting a turn between two pages shifts no other turn',
-    async run(given) {
-      const thread = { threadId: 'thread' }
-      for (const turnId of ['a', 'b', 'c', 'd']) await given.createSealed(turnId, thread)
-      const oldest = await given.log.listTurns('thread', { limit: 2 })
-      const newest = await given.log.listTurns('thread', { limit: 2, first: 'newest' })
-      await given.log.deleteTurn('b')
-      await given.log.deleteTurn('d')
-      await given.createSealed('e', thread)
-      const next = async (page: Page<{ turnId: string }>, first: 'oldest' | 'newest') => {
-        const options = { limit: 5, first, cursor: page.nextCursor ?? '' }
-        return (await given.log.listTurns('thread', options)).items.map(({ turnId }) => turnId)
-      }
-      equal(await next(oldest, 'oldest'), ['c', 'e'], 'the next page')
-      equal(await next(newest, 'newest'), ['a'], 'the next page from the other end')
-      equal((await given.log.getTurn('e'))?.ordinal, 5, 'the ordinal of the newest')
-    },
+  'L1 creating or deleting a turn between two pages shifts no other turn': async (given) => {
+    const thread = { threadId: 'thread' }
+    for (const turnId of ['a', 'b', 'c', 'd']) await given.createSealed(turnId, thread)
+    const oldest = await given.log.listTurns('thread', { limit: 2 })
+    const newest = await given.log.listTurns('thread', { limit: 2, first: 'newest' })
+    await given.log.deleteTurn('b')
+    await given.log.deleteTurn('d')
+    await given.createSealed('e', thread)
+    const next = async (page: Page<{ turnId: string }>, first: 'oldest' | 'newest') => {
+      const options = { limit: 5, first, cursor: page.nextCursor ?? '' }
+      return (await given.log.listTurns('thread', options)).items.map(({ turnId }) => turnId)
+    }
+    equal(await next(oldest, 'oldest'), ['c', 'e'], 'the next page')
+    equal(await next(newest, 'newest'), ['a'], 'the next page from the other end')
+    equal((await given.log.getTurn('e'))?.ordinal, 5, 'the ordinal of the newest')
   },
-  {
-    name: 'L1 the most recently changed thread is listed first',
-    async run(given) {
-      const { log, under } = given
-      await putInOrder(given, ['b', 'a', 'd'])
-      await given.create('turn', { threadId: 'c' })
-      await under.elapse(3)
-      const listed = async () => (await log.listThreads()).items.map(({ threadId }) => threadId)
-      equal(await listed(), ['c', 'd', 'a', 'b'], 'the threads')
-      await given.create('turn-2', { threadId: 'a' })
-      await under.elapse(3)
-      equal(await listed(), ['a', 'c', 'd', 'b'], 'the threads after a turn')
-      await log.putThread({ threadId: 'b' })
-      const expected = ['b', 'a', 'c', 'd']
-      equal(await listed(), expected, 'the threads after a put')
-      for (let limit = 1; limit <= 5; limit++) {
-        const pages = await pagesOf((options) => log.listThreads(options), limit)
-        const ids = pages.map((page) => page.map(({ threadId }) => threadId))
-        equal(ids, inPages(expected, limit), `pages of ${limit}`)
-      }
-    },
+  'L1 the most recently changed thread is listed first': async (given) => {
+    const { log, under } = given
+    await putInOrder(given, ['b', 'a', 'd'])
+    await given.create('turn', { threadId: 'c' })
+    await under.elapse(3)
+    const listed = async () => (await log.listThreads()).items.map(({ threadId }) => threadId)
+    equal(await listed(), ['c', 'd', 'a', 'b'], 'the threads')
+    await given.create('turn-2', { threadId: 'a' })
+    await under.elapse(3)
+    equal(await listed(), ['a', 'c', 'd', 'b'], 'the threads after a turn')
+    await log.putThread({ threadId: 'b' })
+    const expected = ['b', 'a', 'c', 'd']
+    equal(await listed(), expected, 'the threads after a put')
+    for (let limit = 1; limit <= 5; limit++) {
+      const pages = await pagesOf((options) => log.listThreads(options), limit)
+      const ids = pages.map((page) => page.map(({ threadId }) => threadId))
+      equal(ids, inPages(expected, limit), `pages of ${limit}`)
+    }
   },
-  {
-    name: 'L1 putting a thread again replaces its title and metadata',
-    async run({ log, under }) {
-      const metadata = { tags: ['ä', { deep: [1, null, true] }] }
-      const made = await log.putThread({ threadId: 'thread', title: 'Títle', metadata })
-      equal(made, { ...made, threadId: 'thread', title: 'Títle', metadata }, 'the thread')
-      equal(made.updatedAt, made.createdAt, 'when it was updated')
-      equal(await log.getThread('thread'), made, 'the thread that was kept')
-      await under.elapse(3)
-      const again = await log.putThread({ threadId: 'thread', title: 'Other' })
-      const { creation, createdAt } = made
-      ok(again.updatedAt > createdAt, 'the time of the update did not move')
-      const { updatedAt } = again
-      const version = made.version + 1
-      const other = { threadId: 'thread', title: 'Other', creation, version, createdAt, updatedAt }
-      equal(again, other, 'the new thread')
-      equal(await log.getThread('thread'), again, 'the thread that was kept')
-    },
+  'L1 putting a thread again replaces its title and metadata': async ({ log, under }) => {
+    const metadata = { tags: ['ä', { deep: [1, null, true] }] }
+    const made = await log.putThread({ threadId: 'thread', title: 'Títle', metadata })
+    equal(made, { ...made, threadId: 'thread', title: 'Títle', metadata }, 'the thread')
+    equal(made.updatedAt, made.createdAt, 'when it was updated')
+    equal(await log.getThread('thread'), made, 'the thread that was kept')
+    await under.elapse(3)
+    const again = await log.putThread({ threadId: 'thread', title: 'Other' })
+    const { creation, createdAt } = made
+    ok(again.updatedAt > createdAt, 'the time of the update did not move')
+    const { updatedAt } = again
+    const version = made.version + 1
+    const other = { threadId: 'thread', title: 'Other', creation, version, createdAt, updatedAt }
+    equal(again, other, 'the new thread')
+    equal(await log.getThread('thread'), again, 'the thread that was kept')
   },
-  {
-    name: 'L1 a turn that begins a thread gives it a title, and a later one does not',
-    async run(given) {
-      const { log } = given
-      const titleOf = async (threadId: string) => (await log.getThread(threadId))?.title
-      await given.createSealed('first', { threadId: 'new', threadTitle: 'Títle' })
-      equal(await titleOf('new'), 'Títle', 'the title of a new thread')
-      await given.createSealed('second', { threadId: 'new', threadTitle: 'Later' })
-      equal(await titleOf('new'), 'Títle', 'the title after another turn')
-      await log.putThread({ threadId: 'new' })
-      equal(await titleOf('new'), undefined, 'the title that was removed')
-      await log.putThread({ threadId: 'put' })
-      await given.createSealed('third', { threadId: 'put', threadTitle: 'Later' })
-      equal(await titleOf('put'), undefined, 'the title of a thread that was put before')
-      const { items } = await log.listThreads()
-      equal(
-        items.map(({ title }) => title),
-        [undefined, undefined],
-        'the listed titles',
-      )
-    },
+  'L1 a turn that begins a thread gives it a title, and a later one does not': async (given) => {
+    const { log } = given
+    const titleOf = async (threadId: string) => (await log.getThread(threadId))?.title
+    await given.createSealed('first', { threadId: 'new', threadTitle: 'Títle' })
+    equal(await titleOf('new'), 'Títle', 'the title of a new thread')
+    await given.createSealed('second', { threadId: 'new', threadTitle: 'Later' })
+    equal(await titleOf('new'), 'Títle', 'the title after another turn')
+    await log.putThread({ threadId: 'new' })
+    equal(await titleOf('new'), undefined, 'the title that was removed')
+    await log.putThread({ threadId: 'put' })
+    await given.createSealed('third', { threadId: 'put', threadTitle: 'Later' })
+    equal(await titleOf('put'), undefined, 'the title of a thread that was put before')
+    const { items } = await log.listThreads()
+    equal(
+      items.map(({ title }) => title),
+      [undefined, undefined],
+      'the listed titles',
+    )
   },
-  {
-    name: 'L1 a conditional put fails after another put or a deletion',
-    async run(given) {
-      const { log } = given
-      const put = (title: string, replaces: ThreadRecord | null) =>
-        log.putThread({ threadId: 'thread', title }, replaces)
-      const first = await put('first', null)
-      await rejects(put('again', null), 'THREAD_CHANGED', 'a thread that exists')
-      const second = await put('second', first)
-      await rejects(put('third', first), 'THREAD_CHANGED', 'a thread that was put since')
-      await given.create('turn', { threadId: 'thread' })
-      await log.deleteTurn('turn')
-      const third = await put('a turn is no change', second)
-      await log.deleteThread('thread')
-      await rejects(put('fourth', third), 'THREAD_CHANGED', 'a thread that is gone')
-      for (const title of ['1', '2', '3']) await log.putThread({ threadId: 'thread', title })
-      const anew = await log.getThread('thread')
-      equal(anew?.version, third.version, 'the version of a recreated thread')
-      await rejects(put('fifth', third), 'THREAD_CHANGED', 'a recreated thread')
-      equal(await log.getThread('thread'), anew, 'the thread after refusals')
-    },
+  'L1 a conditional put fails after another put or a deletion': async (given) => {
+    const { log } = given
+    const put = (title: string, replaces: ThreadRecord | null) =>
+      log.putThread({ threadId: 'thread', title }, replaces)
+    const first = await put('first', null)
+    await rejects(put('again', null), 'THREAD_CHANGED', 'a thread that exists')
+    const second = await put('second', first)
+    await rejects(put('third', first), 'THREAD_CHANGED', 'a thread that was put since')
+    await given.create('turn', { threadId: 'thread' })
+    await log.deleteTurn('turn')
+    const third = await put('a turn is no change', second)
+    await log.deleteThread('thread')
+    await rejects(put('fourth', third), 'THREAD_CHANGED', 'a thread that is gone')
+    for (const title of ['1', '2', '3']) await log.putThread({ threadId: 'thread', title })
+    const anew = await log.getThread('thread')
+    equal(anew?.version, third.version, 'the version of a recreated thread')
+    await rejects(put('fifth', third), 'THREAD_CHANGED', 'a recreated thread')
+    equal(await log.getThread('thread'), anew, 'the thread after refusals')
   },
-  {
-    name: 'L1 one of several concurrent conditional puts succeeds',
-    async run({ log }) {
-      const found = await log.putThread({ threadId: 'thread' })
-      const titles = Array.from({ length: 8 }, (_, at) => `title ${at}`)
-      const puts = titles.map((title) => log.putThread({ threadId: 'thread', title }, found))
-      const settled = await Promise.allSettled(puts)
-      const done = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
-      for (const each of settled) {
-        if (each.status === 'rejected') equal(codeOf(each.reason), 'THREAD_CHANGED', 'a refusal')
-      }
-      equal([await log.getThread('thread')], done, 'the put that was done')
-    },
+  'L1 one of several concurrent conditional puts succeeds': async ({ log }) => {
+    const found = await log.putThread({ threadId: 'thread' })
+    const titles = Array.from({ length: 8 }, (_, at) => `title ${at}`)
+    const puts = titles.map((title) => log.putThread({ threadId: 'thread', title }, found))
+    const settled = await Promise.allSettled(puts)
+    const done = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+    for (const each of settled) {
+      if (each.status === 'rejected') equal(codeOf(each.reason), 'THREAD_CHANGED', 'a refusal')
+    }
+    equal([await log.getThread('thread')], done, 'the put that was done')
   },
-  {
-    name: "L1 a new turn keeps the thread's title and metadata and updates its time",
-    async run(given) {
-      const thread = { threadId: 'thread', title: 'T', metadata: { a: 1 } }
-      const made = await given.log.putThread(thread)
-      await given.under.elapse(3)
-      await given.create('turn', { threadId: 'thread' })
-      const { updatedAt = 0, ...rest } = (await given.log.getThread('thread')) ?? {}
-      const { creation, version, createdAt } = made
-      equal(rest, { ...thread, creation, version, createdAt }, 'the thread')
-      ok(updatedAt > made.updatedAt, 'the time of the update did not move')
-    },
+  "L1 a new turn keeps the thread's title and metadata and updates its time": async (given) => {
+    const thread = { threadId: 'thread', title: 'T', metadata: { a: 1 } }
+    const made = await given.log.putThread(thread)
+    await given.under.elapse(3)
+    await given.create('turn', { threadId: 'thread' })
+    const { updatedAt = 0, ...rest } = (await given.log.getThread('thread')) ?? {}
+    const { creation, version, createdAt } = made
+    equal(rest, { ...thread, creation, version, createdAt }, 'the thread')
+    ok(updatedAt > made.updatedAt, 'the time of the update did not move')
   },
-  {
-    name: 'L1 a page holds 50 items by default and at most 200',
-    async run({ log }) {
-      const threadIds = Array.from({ length: 201 }, (_, index) => `thread-${index}`)
-      await Promise.all(threadIds.map((threadId) => log.putThread({ threadId })))
-      const sizes: [PageOptions, number][] = [
-        [{}, 50],
-        [{ limit: 7 }, 7],
-        [{ limit: 200 }, 200],
-        [{ limit: 1000 }, 200],
-      ]
-      for (const [options, size] of sizes) {
-        const page = await log.listThreads(options)
-        equal(page.items.length, size, `a page with ${JSON.stringify(options)}`)
-        ok(page.nextCursor !== undefined, 'there is no next page')
-      }
-      const pages = await pagesOf((options) => log.listThreads(options), 67)
-      const listed = pages.flat().map(({ threadId }) => threadId)
-      equal(listed.toSorted(), threadIds.toSorted(), 'all threads')
-    },
+  'L1 a page holds 50 items by default and at most 200': async ({ log }) => {
+    const threadIds = Array.from({ length: 201 }, (_, index) => `thread-${index}`)
+    await Promise.all(threadIds.map((threadId) => log.putThread({ threadId })))
+    const sizes: [PageOptions, number][] = [
+      [{}, 50],
+      [{ limit: 7 }, 7],
+      [{ limit: 200 }, 200],
+      [{ limit: 1000 }, 200],
+    ]
+    for (const [options, size] of sizes) {
+      const page = await log.listThreads(options)
+      equal(page.items.length, size, `a page with ${JSON.stringify(options)}`)
+      ok(page.nextCursor !== undefined, 'there is no next page')
+    }
+    const pages = await pagesOf((options) => log.listThreads(options), 67)
+    const listed = pages.flat().map(({ threadId }) => threadId)
+    equal(listed.toSorted(), threadIds.toSorted(), 'all threads')
   },
-  {
-    name: 'L1 an invalid limit or cursor is rejected',
-    async run(given) {
-      const { log } = given
-      await given.createSealed('turn', { threadId: 'thread' })
-      for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
-        const what = `a limit of ${limit}`
-        await rejects(log.listTurns('thread', { limit }), 'OPTION_INVALID', what)
-        await rejects(log.listThreads({ limit }), 'OPTION_INVALID', what)
-      }
-      for (const cursor of ['', 'x', '-', '?', '-1']) {
-        const what = `the cursor "${cursor}"`
-        await rejects(log.listTurns('thread', { cursor }), 'CURSOR_INVALID', what)
-        await rejects(log.listThreads({ cursor }), 'CURSOR_INVALID', what)
-      }
-    },
+  'L1 an invalid limit or cursor is rejected': async (given) => {
+    const { log } = given
+    await given.createSealed('turn', { threadId: 'thread' })
+    for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      const what = `a limit of ${limit}`
+      await rejects(log.listTurns('thread', { limit }), 'OPTION_INVALID', what)
+      await rejects(log.listThreads({ limit }), 'OPTION_INVALID', what)
+    }
+    for (const cursor of ['', 'x', '-', '?', '-1']) {
+      const what = `the cursor "${cursor}"`
+      await rejects(log.listTurns('thread', { cursor }), 'CURSOR_INVALID', what)
+      await rejects(log.listThreads({ cursor }), 'CURSOR_INVALID', what)
+    }
   },
-]
+}

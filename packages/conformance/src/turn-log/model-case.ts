@@ -4,7 +4,6 @@ import {
   type LogName,
   type TurnLog,
 } from '@turnstream/core/internal/log/turn-log'
-import { appendTo } from './append.ts'
 import { codeOf, equal } from './assert.ts'
 import { type Given, LONG_MS, readAll, SHORT_MS, START, takeFrom } from './given.ts'
 import { type Added, Model } from './model.ts'
@@ -136,7 +135,7 @@ class ModelRun {
     const { turnId, epoch } = lease
     const name = this.#random.pick(NAMES)
     const { records, seal } = this.#toAppend(turnId, name)
-    const appended = appendTo(this.#given.log, lease, name, records, { seal })
+    const appended = this.#given.append(lease, name, records, { seal })
     const result = await resultOf(appended.then(() => undefined))
     const seqs = records.map(({ seq }) => seq).join(',')
     const what = `append ${seqs} to ${name} of ${turnId}, epoch ${epoch}, seal ${seal}`

@@ -1,8 +1,8 @@
 import type { LogRecord, OutputRecord } from '@turnstream/core/internal/log/turn-log'
-import { appendTo, type TextRecord } from './append.ts'
+import type { TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
 import {
-  type Case,
+  type Cases,
   type Given,
   LONG_MS,
   nextOf,
@@ -32,253 +32,217 @@ async function writeTurn(given: Given, written: readonly TextRecord[]): Promise<
   const lease = await given.create('turn')
   for (let at = 0; at < written.length; at += 2) {
     const part = written.slice(at, at + 2)
-    await appendTo(given.log, lease, 'processed', part, { seal: at + 2 >= written.length })
+    await given.append(lease, 'processed', part, { seal: at + 2 >= written.length })
   }
 }
 
 /** Snapshots, and how readers get them. */
-export const processedCases: readonly Case[] = [
-  {
-    name: 'L6 a snapshot holds the newest record of every key in order of first appearance',
-    async run(given) {
-      const written = outputsOf('turn', UPDATES)
-      const lease = await given.create('turn')
+export const processedCases: Cases = {
+  'L6 a snapshot has the newest record of every key, in order of appearance': async (given) => {
+    const written = outputsOf('turn', UPDATES)
+    const lease = await given.create('turn')
+    equal(
+      await given.log.snapshot('turn'),
+      { records: [], offset: START, sealed: false },
+      'the snapshot of an empty log',
+    )
+    for (const record of written) {
+      const sealed = record.seq === written.length
+      await given.append(lease, 'processed', [record], { seal: sealed })
+      const snapshot = await given.log.snapshot('turn')
+      const newest = newestOf(written.slice(0, record.seq))
+      equal(texts(snapshot.records), texts(newest), `the texts of the snapshot at ${record.seq}`)
       equal(
-        await given.log.snapshot('turn'),
-        { records: [], offset: START, sealed: false },
-        'the snapshot of an empty log',
+        offsets(snapshot.records),
+        newest.map(({ seq }) => `1-${seq}`),
+        'its offsets',
       )
-      for (const record of written) {
-        const sealed = record.seq === written.length
-        await appendTo(given.log, lease, 'processed', [record], { seal: sealed })
-        const snapshot = await given.log.snapshot('turn')
-        const newest = newestOf(written.slice(0, record.seq))
-        equal(texts(snapshot.records), texts(newest), `the texts of the snapshot at ${record.seq}`)
-        equal(
-          offsets(snapshot.records),
-          newest.map(({ seq }) => `1-${seq}`),
-          'its offsets',
-        )
-        equal([snapshot.offset, snapshot.sealed], [`1-${record.seq}`, sealed], 'offset and seal')
-      }
-    },
+      equal([snapshot.offset, snapshot.sealed], [`1-${record.seq}`, sealed], 'offset and seal')
+    }
   },
-  {
-    name: 'L6 history is in order of first appearance, turn_started first and the terminal last',
-    async run(given) {
-      const written = outputsOf('turn', UPDATES)
-      await writeTurn(given, written)
-      const seen = await given.read('turn', 'processed')
-      equal(
-        seen.map(({ key }) => key),
-        ['turn_started', 'a', 'b', 'c', 'd', 'e', 'turn_complete'],
-        'the keys',
-      )
-      equal(texts(seen), texts(newestOf(written)), 'the texts')
-      equal(seen, (await given.log.snapshot('turn')).records, 'the records')
-    },
+  'L6 history is in order of appearance, from turn_started to the terminal': async (given) => {
+    const written = outputsOf('turn', UPDATES)
+    await writeTurn(given, written)
+    const seen = await given.read('turn', 'processed')
+    equal(
+      seen.map(({ key }) => key),
+      ['turn_started', 'a', 'b', 'c', 'd', 'e', 'turn_complete'],
+      'the keys',
+    )
+    equal(texts(seen), texts(newestOf(written)), 'the texts')
+    equal(seen, (await given.log.snapshot('turn')).records, 'the records')
   },
-  {
-    name: 'L6 a resume gives the newest state of every item that changed',
-    async run(given) {
-      const written = outputsOf('turn', UPDATES)
-      await writeTurn(given, written)
-      const whole = await given.read('turn', 'processed')
-      for (let seq = 0; seq <= written.length; seq++) {
-        const tail = given.tail('turn', 'processed', seq === 0 ? START : `1-${seq}`)
-        const seen = toRecords(await readAll(tail))
-        const changed = whole.filter((record) => seqOf(record) > seq)
-        equal(seen, changed, `what follows ${seq}, whose record may have been superseded`)
-        equal(tail.cursor, `1-${written.length}`, 'the cursor at the end')
-      }
-    },
-  },
-  {
-    name: 'L6 a resume of an open log gives the newest state of every item that changed',
-    async run(given) {
-      const lease = await given.create('turn')
-      const written = outputsOf('turn', UPDATES).slice(0, -1)
-      await appendTo(given.log, lease, 'processed', written)
-      for (let seq = 0; seq < written.length; seq++) {
-        const expected = newestOf(written).filter((record) => record.seq > seq)
-        const after = seq === 0 ? START : `1-${seq}`
-        const seen = await given.take('turn', 'processed', expected.length, after)
-        equal(texts(seen), texts(expected), `what follows ${seq}`)
-      }
-    },
-  },
-  {
-    name: 'L6 the cursor moves at the end of a block, and a disconnect inside repeats it',
-    async run(given) {
-      const written = outputsOf('turn', UPDATES)
-      await writeTurn(given, written)
-      const whole = await given.read('turn', 'processed')
-      for (let cut = 1; cut <= whole.length; cut++) {
-        const tail = given.tail('turn', 'processed')
-        const seen: LogRecord[] = []
-        for await (const each of tail) {
-          seen.push(...toRecords([each]))
-          if (seen.length === cut) break
-        }
-        const last = cut === whole.length
-        equal(tail.cursor, last ? `1-${written.length}` : START, `the cursor after ${cut} records`)
-        const rest = await given.read('turn', 'processed', tail.cursor)
-        equal(rest, last ? [] : whole, 'what a reader gets that was cut off')
-      }
-    },
-  },
-  {
-    name: 'L6 a reader that disconnects after any record ends with the newest states',
-    async run(given) {
-      const written = outputsOf('turn', UPDATES)
-      const lease = await given.create('turn')
-      const states = new Map<string, LogRecord>()
-      let cursor = START
-      for (const record of written) {
-        const seal = record.seq === written.length
-        await appendTo(given.log, lease, 'processed', [record], { seal })
-        if (record.seq % 3 !== 0) continue
-        // Take one record of the block and disconnect.
-        const tail = given.tail('turn', 'processed', cursor)
-        for await (const each of tail) {
-          const [seen] = toRecords([each])
-          if (seen !== undefined) states.set(seen.key, seen)
-          break
-        }
-        cursor = tail.cursor
-      }
-      for (const seen of await given.read('turn', 'processed', cursor)) states.set(seen.key, seen)
-      const newest = newestOf(written)
-      equal(
-        newest.map(({ data }) => data).toSorted(),
-        texts([...states.values()]).toSorted(),
-        'the states',
-      )
-    },
-  },
-  {
-    name: 'a record knows the first record of its key, for every reader and cursor',
-    async run(given) {
-      const lease = await given.create('turn')
-      const written = outputsOf('turn', 'abbcdcda').slice(0, -1)
-      const tail = given.tail('turn', 'processed')
-      const follower = tail[Symbol.asyncIterator]()
-      const expected = { turn_started: 1, a: 2, b: 3, c: 5, d: 6 }
-      // `b` appears with its second state, `c` and `d` in one append.
-      for (const [from, to] of [
-        [0, 2],
-        [2, 4],
-        [4, 8],
-        [8, 9],
-      ] as const) {
-        await appendTo(given.log, lease, 'processed', written.slice(from, to))
-        while (tail.cursor !== `1-${to}`) checkFirst([await nextOf(follower)], expected)
-        checkFirst((await given.log.snapshot('turn')).records, expected)
-      }
-      for (let seq = 0; seq < written.length; seq++) {
-        const count = newestOf(written).filter((record) => record.seq > seq).length
-        const after = seq === 0 ? START : `1-${seq}`
-        checkFirst(await given.take('turn', 'processed', count, after), expected)
-      }
-    },
-  },
-  {
-    name: 'the first record of a key stays the same in a later epoch and after a restart',
-    async run(given) {
-      const lease = await given.createOrphan('turn')
-      await appendTo(given.log, lease, 'processed', outputsOf('turn', 'abb').slice(0, -1))
-      const heir = await given.log.claim('turn', 'heir', LONG_MS)
-      const later = ['b', 'c', 'a', 'c'].map((item, index) => ({
-        seq: index + 5,
-        data: message('turn', item, `${item} again`),
-      }))
-      await appendTo(given.log, heir, 'processed', later)
-      const expected = { turn_started: 1, a: 2, b: 3, c: 6 }
-      checkFirst((await given.log.snapshot('turn')).records, expected)
-      const log = await given.under.reopen?.()
-      if (log !== undefined) checkFirst((await log.snapshot('turn')).records, expected)
-    },
-  },
-  {
-    name: 'L8 a slow reader skips superseded records',
-    async run(given) {
-      const lease = await given.create('turn')
-      const written = outputsOf('turn', 'ab'.repeat(200))
-      const tail = given.tail('turn', 'processed')
-      const iterator = tail[Symbol.asyncIterator]()
-      await appendTo(given.log, lease, 'processed', written.slice(0, 1))
-      const seen = [await nextOf(iterator)]
-      for (let at = 1; at < written.length; at += 3) {
-        const part = written.slice(at, at + 3)
-        await appendTo(given.log, lease, 'processed', part, { seal: at + 3 >= written.length })
-      }
-      for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
-        seen.push(...toRecords([next.value]))
-      }
-      ok(seen.length <= 40, `of 402 records a reader got ${seen.length} that was away for 400`)
-      checkStates(seen, written)
+  'L6 a resume gives the newest state of every item that changed': async (given) => {
+    const written = outputsOf('turn', UPDATES)
+    await writeTurn(given, written)
+    const whole = await given.read('turn', 'processed')
+    for (let seq = 0; seq <= written.length; seq++) {
+      const tail = given.tail('turn', 'processed', seq === 0 ? START : `1-${seq}`)
+      const seen = toRecords(await readAll(tail))
+      const changed = whole.filter((record) => seqOf(record) > seq)
+      equal(seen, changed, `what follows ${seq}, whose record may have been superseded`)
       equal(tail.cursor, `1-${written.length}`, 'the cursor at the end')
-    },
+    }
   },
-  {
-    name: 'L6 a reader that keeps up sees every state of every item in order',
-    async run(given) {
-      const lease = await given.create('turn')
-      const written = outputsOf('turn', UPDATES)
+  'L6 a resume of an open log gives the newest state of every item that changed': async (given) => {
+    const lease = await given.create('turn')
+    const written = outputsOf('turn', UPDATES).slice(0, -1)
+    await given.append(lease, 'processed', written)
+    for (let seq = 0; seq < written.length; seq++) {
+      const expected = newestOf(written).filter((record) => record.seq > seq)
+      const after = seq === 0 ? START : `1-${seq}`
+      const seen = await given.take('turn', 'processed', expected.length, after)
+      equal(texts(seen), texts(expected), `what follows ${seq}`)
+    }
+  },
+  'L6 the cursor moves at the end of a block; a disconnect inside repeats it': async (given) => {
+    const written = outputsOf('turn', UPDATES)
+    await writeTurn(given, written)
+    const whole = await given.read('turn', 'processed')
+    for (let cut = 1; cut <= whole.length; cut++) {
       const tail = given.tail('turn', 'processed')
-      const iterator = tail[Symbol.asyncIterator]()
-      const seen: OutputRecord[] = []
-      for (const record of written) {
-        const seal = record.seq === written.length
-        await appendTo(given.log, lease, 'processed', [record], { seal })
-        seen.push(await nextOf(iterator))
-        equal(tail.cursor, `1-${record.seq}`, 'the cursor')
+      const seen: LogRecord[] = []
+      for await (const each of tail) {
+        seen.push(...toRecords([each]))
+        if (seen.length === cut) break
       }
-      equal(texts(seen), texts(written), 'the texts')
-      checkStates(seen, written)
-    },
+      const last = cut === whole.length
+      equal(tail.cursor, last ? `1-${written.length}` : START, `the cursor after ${cut} records`)
+      const rest = await given.read('turn', 'processed', tail.cursor)
+      equal(rest, last ? [] : whole, 'what a reader gets that was cut off')
+    }
   },
-  {
-    name: 'L1 the key of a snapshot is its item id, or the type of a turn event',
-    async run(given) {
-      const lease = await given.create('turn')
-      const [started] = outputsOf('turn', '') as [TextRecord]
-      const outputs = [
-        started,
-        { seq: 2, data: message('turn', 'item "1"', 'one') },
-        { seq: 3, data: '{"any":"json","itemId":"item \\"1\\""}' },
-        { seq: 4, data: '{ "content": "x", "itemId": "late" }' },
-        { seq: 5, data: '{"type":"turn_error","error":{"code":"C","message":"m"}}' },
-      ]
-      await appendTo(given.log, lease, 'processed', outputs)
-      const { records } = await given.log.snapshot('turn')
-      const keys = records.map(({ offset, key }) => `${offset} ${key}`)
-      const expected = ['1-1 turn_started', '1-3 item "1"', '1-4 late', '1-5 turn_error']
-      equal(keys, expected, 'the keys')
-    },
+  'L6 a reader that disconnects after any record ends with the newest states': async (given) => {
+    const written = outputsOf('turn', UPDATES)
+    const lease = await given.create('turn')
+    const states = new Map<string, LogRecord>()
+    let cursor = START
+    for (const record of written) {
+      const seal = record.seq === written.length
+      await given.append(lease, 'processed', [record], { seal })
+      if (record.seq % 3 !== 0) continue
+      // Take one record of the block and disconnect.
+      const tail = given.tail('turn', 'processed', cursor)
+      for await (const each of tail) {
+        const [seen] = toRecords([each])
+        if (seen !== undefined) states.set(seen.key, seen)
+        break
+      }
+      cursor = tail.cursor
+    }
+    for (const seen of await given.read('turn', 'processed', cursor)) states.set(seen.key, seen)
+    const newest = newestOf(written)
+    equal(
+      newest.map(({ data }) => data).toSorted(),
+      texts([...states.values()]).toSorted(),
+      'the states',
+    )
   },
-  {
-    name: 'L1 a snapshot keeps its envelope',
-    async run(given) {
-      const lease = await given.create('turn')
-      const envelopes = [
-        { eventId: 'mine', timestamp: 12_345 },
-        { eventId: 'ünï "2"', timestamp: 0.5 },
-      ]
-      const records = envelopes.map((envelope, index) => ({
-        seq: index + 1,
-        data: message('turn', `item-${index}`, ''),
-        ...envelope,
-      }))
-      await appendTo(given.log, lease, 'processed', records)
-      const kept = await given.take('turn', 'processed', 2)
-      equal(
-        kept.map(({ eventId, timestamp }) => ({ eventId, timestamp })),
-        envelopes,
-        'the envelopes',
-      )
-      await given.under.elapse(5)
-      equal(await given.take('turn', 'processed', 2), kept, 'what is read later')
-    },
+  'a record knows the first record of its key, for every reader and cursor': async (given) => {
+    const lease = await given.create('turn')
+    const written = outputsOf('turn', 'abbcdcda').slice(0, -1)
+    const tail = given.tail('turn', 'processed')
+    const follower = tail[Symbol.asyncIterator]()
+    const expected = { turn_started: 1, a: 2, b: 3, c: 5, d: 6 }
+    // `b` appears with its second state, `c` and `d` in one append.
+    for (const [from, to] of [
+      [0, 2],
+      [2, 4],
+      [4, 8],
+      [8, 9],
+    ] as const) {
+      await given.append(lease, 'processed', written.slice(from, to))
+      while (tail.cursor !== `1-${to}`) checkFirst([await nextOf(follower)], expected)
+      checkFirst((await given.log.snapshot('turn')).records, expected)
+    }
+    for (let seq = 0; seq < written.length; seq++) {
+      const count = newestOf(written).filter((record) => record.seq > seq).length
+      const after = seq === 0 ? START : `1-${seq}`
+      checkFirst(await given.take('turn', 'processed', count, after), expected)
+    }
   },
-]
+  'the first record of a key stays the same across epochs and restarts': async (given) => {
+    const lease = await given.createOrphan('turn')
+    await given.append(lease, 'processed', outputsOf('turn', 'abb').slice(0, -1))
+    const heir = await given.log.claim('turn', 'heir', LONG_MS)
+    const later = ['b', 'c', 'a', 'c'].map((item, index) => ({
+      seq: index + 5,
+      data: message('turn', item, `${item} again`),
+    }))
+    await given.append(heir, 'processed', later)
+    const expected = { turn_started: 1, a: 2, b: 3, c: 6 }
+    checkFirst((await given.log.snapshot('turn')).records, expected)
+    const log = await given.under.reopen?.()
+    if (log !== undefined) checkFirst((await log.snapshot('turn')).records, expected)
+  },
+  'L8 a slow reader skips superseded records': async (given) => {
+    const lease = await given.create('turn')
+    const written = outputsOf('turn', 'ab'.repeat(200))
+    const tail = given.tail('turn', 'processed')
+    const iterator = tail[Symbol.asyncIterator]()
+    await given.append(lease, 'processed', written.slice(0, 1))
+    const seen = [await nextOf(iterator)]
+    for (let at = 1; at < written.length; at += 3) {
+      const part = written.slice(at, at + 3)
+      await given.append(lease, 'processed', part, { seal: at + 3 >= written.length })
+    }
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      seen.push(...toRecords([next.value]))
+    }
+    ok(seen.length <= 40, `of 402 records a reader got ${seen.length} that was away for 400`)
+    checkStates(seen, written)
+    equal(tail.cursor, `1-${written.length}`, 'the cursor at the end')
+  },
+  'L6 a reader that keeps up sees every state of every item in order': async (given) => {
+    const lease = await given.create('turn')
+    const written = outputsOf('turn', UPDATES)
+    const tail = given.tail('turn', 'processed')
+    const iterator = tail[Symbol.asyncIterator]()
+    const seen: OutputRecord[] = []
+    for (const record of written) {
+      const seal = record.seq === written.length
+      await given.append(lease, 'processed', [record], { seal })
+      seen.push(await nextOf(iterator))
+      equal(tail.cursor, `1-${record.seq}`, 'the cursor')
+    }
+    equal(texts(seen), texts(written), 'the texts')
+    checkStates(seen, written)
+  },
+  'L1 the key of a snapshot is its item id, or the type of a turn event': async (given) => {
+    const lease = await given.create('turn')
+    const [started] = outputsOf('turn', '') as [TextRecord]
+    const outputs = [
+      started,
+      { seq: 2, data: message('turn', 'item "1"', 'one') },
+      { seq: 3, data: '{"any":"json","itemId":"item \\"1\\""}' },
+      { seq: 4, data: '{ "content": "x", "itemId": "late" }' },
+      { seq: 5, data: '{"type":"turn_error","error":{"code":"C","message":"m"}}' },
+    ]
+    await given.append(lease, 'processed', outputs)
+    const { records } = await given.log.snapshot('turn')
+    const keys = records.map(({ offset, key }) => `${offset} ${key}`)
+    const expected = ['1-1 turn_started', '1-3 item "1"', '1-4 late', '1-5 turn_error']
+    equal(keys, expected, 'the keys')
+  },
+  'L1 a snapshot keeps its envelope': async (given) => {
+    const lease = await given.create('turn')
+    const envelopes = [
+      { eventId: 'mine', timestamp: 12_345 },
+      { eventId: 'ünï "2"', timestamp: 0.5 },
+    ]
+    const records = envelopes.map((envelope, index) => ({
+      seq: index + 1,
+      data: message('turn', `item-${index}`, ''),
+      ...envelope,
+    }))
+    await given.append(lease, 'processed', records)
+    const kept = await given.take('turn', 'processed', 2)
+    equal(
+      kept.map(({ eventId, timestamp }) => ({ eventId, timestamp })),
+      envelopes,
+      'the envelopes',
+    )
+    await given.under.elapse(5)
+    equal(await given.take('turn', 'processed', 2), kept, 'what is read later')
+  },
+}

@@ -1,7 +1,7 @@
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import { type Case, type Given, LONG_MS, readAll, SHORT_MS } from './given.ts'
+import { type Cases, type Given, LONG_MS, readAll, SHORT_MS, withRetention } from './given.ts'
 import { both } from './tenants.ts'
 import { deltas, eventsUpTo, outputsOf } from './texts.ts'
 
@@ -20,139 +20,108 @@ function sealEvents(log: TurnLog, lease: Lease, response = RESPONSE): Promise<st
 
 async function sealBoth(given: Given, lease: Lease, response = RESPONSE): Promise<void> {
   await sealEvents(given.log, lease, response)
-  await appendTo(given.log, lease, 'processed', outputsOf(lease.turnId, 'a'), { seal: true })
+  await given.append(lease, 'processed', outputsOf(lease.turnId, 'a'), { seal: true })
 }
 
 /** The Response of a turn, stored by the append that seals `events`. */
-export const responseCases: readonly Case[] = [
-  {
-    name: 'L15 the Response is returned character for character once events is sealed',
-    async run(given) {
-      const { log } = given
-      equal(await log.getResponse('turn'), undefined, 'before the turn exists')
-      const lease = await given.create('turn', { runId: 'run' })
-      await appendTo(log, lease, 'events', deltas('run', 1, 300).slice(0, 256))
-      equal(await log.getResponse('turn'), undefined, 'while the turn runs')
-      equal((await log.getTurn('turn'))?.responseBytes, undefined, 'the size while the turn runs')
-      await appendTo(log, lease, 'events', eventsUpTo('run', 300, 257), {
-        seal: true,
-        response: RESPONSE,
-      })
-      equal(await log.getResponse('turn'), RESPONSE, 'after the seal of events')
-      const responseBytes = new TextEncoder().encode(RESPONSE).length
-      equal((await log.getTurn('turn'))?.responseBytes, responseBytes, 'its size')
-      await appendTo(log, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
-      equal(await log.getResponse('turn'), RESPONSE, 'after the seal of both logs')
-      equal((await given.read('turn', 'events')).length, 300, 'the number of events')
-    },
+export const responseCases: Cases = {
+  'L15 the Response is returned character for character once events is sealed': async (given) => {
+    const { log } = given
+    equal(await log.getResponse('turn'), undefined, 'before the turn exists')
+    const lease = await given.create('turn', { runId: 'run' })
+    await given.append(lease, 'events', deltas('run', 1, 300).slice(0, 256))
+    equal(await log.getResponse('turn'), undefined, 'while the turn runs')
+    equal((await log.getTurn('turn'))?.responseBytes, undefined, 'the size while the turn runs')
+    await given.append(lease, 'events', eventsUpTo('run', 300, 257), {
+      seal: true,
+      response: RESPONSE,
+    })
+    equal(await log.getResponse('turn'), RESPONSE, 'after the seal of events')
+    const responseBytes = new TextEncoder().encode(RESPONSE).length
+    equal((await log.getTurn('turn'))?.responseBytes, responseBytes, 'its size')
+    await given.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    equal(await log.getResponse('turn'), RESPONSE, 'after the seal of both logs')
+    equal((await given.read('turn', 'events')).length, 300, 'the number of events')
   },
-  {
-    name: 'L15 a turn sealed without a Response has none',
-    async run(given) {
-      await given.createSealed('turn')
-      equal(await given.log.getResponse('turn'), undefined, 'the Response')
-      equal((await given.log.getTurn('turn'))?.responseBytes, undefined, 'its size')
-    },
+  'L15 a turn sealed without a Response has none': async (given) => {
+    await given.createSealed('turn')
+    equal(await given.log.getResponse('turn'), undefined, 'the Response')
+    equal((await given.log.getTurn('turn'))?.responseBytes, undefined, 'its size')
   },
-  {
-    name: 'L15 a Response of several megabytes comes back complete',
-    async run(given) {
-      const lease = await given.create('turn')
-      const response = JSON.stringify({ text: '漢字 kana '.repeat(300_000) })
-      await sealEvents(given.log, lease, response)
-      equal(await given.log.getResponse('turn'), response, 'the Response')
-    },
+  'L15 a Response of several megabytes comes back complete': async (given) => {
+    const lease = await given.create('turn')
+    const response = JSON.stringify({ text: '漢字 kana '.repeat(300_000) })
+    await sealEvents(given.log, lease, response)
+    equal(await given.log.getResponse('turn'), response, 'the Response')
   },
-  {
-    name: 'L15 a Response without the seal of events is RECORD_INVALID',
-    async run(given) {
-      const { log } = given
-      const lease = await given.create('turn')
-      const response = RESPONSE
-      const outputs = outputsOf('turn', 'a')
-      const processed = appendTo(log, lease, 'processed', outputs, { seal: true, response })
-      await rejects(processed, 'RECORD_INVALID', 'the seal of processed')
-      await rejects(sealEvents(log, lease, '"\ud83d"'), 'RECORD_INVALID', 'half a character')
-      await sealEvents(log, lease)
-      equal(await log.getResponse('turn'), RESPONSE, 'the Response')
-    },
+  'L15 a Response without the seal of events is RECORD_INVALID': async (given) => {
+    const { log } = given
+    const lease = await given.create('turn')
+    const response = RESPONSE
+    const outputs = outputsOf('turn', 'a')
+    const processed = given.append(lease, 'processed', outputs, { seal: true, response })
+    await rejects(processed, 'RECORD_INVALID', 'the seal of processed')
+    await rejects(sealEvents(log, lease, '"\ud83d"'), 'RECORD_INVALID', 'half a character')
+    await sealEvents(log, lease)
+    equal(await log.getResponse('turn'), RESPONSE, 'the Response')
   },
-  {
-    name: 'L15 a repeated seal keeps the first Response',
-    async run(given) {
-      const lease = await given.create('turn')
-      await sealEvents(given.log, lease)
-      await sealEvents(given.log, lease, '"other"')
-      equal(await given.log.getResponse('turn'), RESPONSE, 'the Response')
-      await sealEvents(given.log, await given.create('bare'), '""')
-      equal(await given.log.getResponse('bare'), '""', 'an empty Response')
-    },
+  'L15 a repeated seal keeps the first Response': async (given) => {
+    const lease = await given.create('turn')
+    await sealEvents(given.log, lease)
+    await sealEvents(given.log, lease, '"other"')
+    equal(await given.log.getResponse('turn'), RESPONSE, 'the Response')
+    await sealEvents(given.log, await given.create('bare'), '""')
+    equal(await given.log.getResponse('bare'), '""', 'an empty Response')
   },
-  {
-    name: 'L15 a seal whose records are already stored adds the Response',
-    async run(given) {
-      const lease = await given.create('turn')
-      await appendTo(given.log, lease, 'events', eventsUpTo('turn', 2))
-      await sealEvents(given.log, lease)
-      equal(await given.log.getResponse('turn'), RESPONSE, 'the Response')
-    },
+  'L15 a seal whose records are already stored adds the Response': async (given) => {
+    const lease = await given.create('turn')
+    await given.append(lease, 'events', eventsUpTo('turn', 2))
+    await sealEvents(given.log, lease)
+    equal(await given.log.getResponse('turn'), RESPONSE, 'the Response')
   },
-  {
-    name: 'L15 a lost lease stores no Response, but the new owner does',
-    async run(given) {
-      const { log } = given
-      const lost = await given.createOrphan('turn')
-      const heir = await log.claim('turn', 'heir', LONG_MS)
-      await rejects(sealEvents(log, lost, '"lost"'), 'LEASE_LOST', 'the seal of the old lease')
-      equal(await log.getResponse('turn'), undefined, 'the Response before the seal')
-      await sealEvents(log, heir)
-      equal(await log.getResponse('turn'), RESPONSE, 'the Response')
-    },
+  'L15 a lost lease stores no Response, but the new owner does': async (given) => {
+    const { log } = given
+    const lost = await given.createOrphan('turn')
+    const heir = await log.claim('turn', 'heir', LONG_MS)
+    await rejects(sealEvents(log, lost, '"lost"'), 'LEASE_LOST', 'the seal of the old lease')
+    equal(await log.getResponse('turn'), undefined, 'the Response before the seal')
+    await sealEvents(log, heir)
+    equal(await log.getResponse('turn'), RESPONSE, 'the Response')
   },
-  {
-    name: 'L15 a claim after the seal of events keeps the Response',
-    async run(given) {
-      const { log } = given
-      const lease = await given.create('turn', {}, SHORT_MS)
-      await sealEvents(log, lease)
-      await given.under.elapse(SHORT_MS)
-      const heir = await log.claim('turn', 'heir', LONG_MS)
-      await appendTo(log, heir, 'processed', outputsOf('turn', 'a'), { seal: true })
-      equal(await log.getResponse('turn'), RESPONSE, 'the Response')
-    },
+  'L15 a claim after the seal of events keeps the Response': async (given) => {
+    const { log } = given
+    const lease = await given.create('turn', {}, SHORT_MS)
+    await sealEvents(log, lease)
+    await given.under.elapse(SHORT_MS)
+    const heir = await log.claim('turn', 'heir', LONG_MS)
+    await given.append(heir, 'processed', outputsOf('turn', 'a'), { seal: true })
+    equal(await log.getResponse('turn'), RESPONSE, 'the Response')
   },
-  {
-    name: 'L15 the Response is visible in other processes and survives a restart',
-    async run(given) {
-      await sealBoth(given, await given.create('turn'))
-      const other = await given.under.another?.()
-      if (other !== undefined) equal(await other.getResponse('turn'), RESPONSE, 'in another')
-      const again = await given.under.reopen?.()
-      if (again !== undefined) equal(await again.getResponse('turn'), RESPONSE, 'after a restart')
-    },
+  'L15 the Response is visible in other processes and survives a restart': async (given) => {
+    await sealBoth(given, await given.create('turn'))
+    const other = await given.under.another?.()
+    if (other !== undefined) equal(await other.getResponse('turn'), RESPONSE, 'in another')
+    const again = await given.under.reopen?.()
+    if (again !== undefined) equal(await again.getResponse('turn'), RESPONSE, 'after a restart')
   },
-  {
-    name: 'L15 the Response is deleted with its turn and not inherited by a recreated one',
-    async run(given) {
-      const { log } = given
-      const turn = { threadId: 'thread', runId: 'run' }
-      await sealBoth(given, await given.create('turn', turn))
-      await log.deleteTurn('turn')
-      equal(await log.getResponse('turn'), undefined, 'after deleteTurn')
-      const lease = await given.create('turn', turn)
-      equal(await log.getResponse('turn'), undefined, 'of the next turn while it runs')
-      await sealBoth(given, lease, '"next"')
-      equal(await log.getResponse('turn'), '"next"', 'of the next turn')
-      await log.deleteThread('thread')
-      equal(await log.getResponse('turn'), undefined, 'after deleteThread')
-      await given.createSealed('turn', turn)
-      equal(await log.getResponse('turn'), undefined, 'of a turn without one')
-    },
+  'L15 the Response is deleted with its turn, so a recreated one has none': async (given) => {
+    const { log } = given
+    const turn = { threadId: 'thread', runId: 'run' }
+    await sealBoth(given, await given.create('turn', turn))
+    await log.deleteTurn('turn')
+    equal(await log.getResponse('turn'), undefined, 'after deleteTurn')
+    const lease = await given.create('turn', turn)
+    equal(await log.getResponse('turn'), undefined, 'of the next turn while it runs')
+    await sealBoth(given, lease, '"next"')
+    equal(await log.getResponse('turn'), '"next"', 'of the next turn')
+    await log.deleteThread('thread')
+    equal(await log.getResponse('turn'), undefined, 'after deleteThread')
+    await given.createSealed('turn', turn)
+    equal(await log.getResponse('turn'), undefined, 'of a turn without one')
   },
-  {
-    name: 'L15 the Response expires with the logs of its turn',
-    retentionMs: RETENTION_MS,
-    async run(given) {
+  'L15 the Response expires with the logs of its turn': withRetention(
+    RETENTION_MS,
+    async (given) => {
       const { log } = given
       const half = await given.create('half')
       await sealEvents(log, half)
@@ -164,18 +133,15 @@ export const responseCases: readonly Case[] = [
       equal(await log.getResponse('done'), undefined, 'the Response')
       equal(await log.getResponse('half'), RESPONSE, 'the Response of a turn that has not ended')
     },
+  ),
+  'L13 L15 a tenant gets only the Responses of its own turns': async (given) => {
+    const [first, second] = both(given)
+    await sealBoth(first, await first.create('turn', { runId: 'run' }), '"first"')
+    equal(await second.log.getResponse('turn'), undefined, 'of another tenant')
+    await sealBoth(second, await second.create('turn', { runId: 'run' }), '"second"')
+    equal(await first.log.getResponse('turn'), '"first"', 'of the first')
+    equal(await second.log.getResponse('turn'), '"second"', 'of the second')
+    await first.log.deleteTurn('turn')
+    equal(await second.log.getResponse('turn'), '"second"', 'after the other was deleted')
   },
-  {
-    name: 'L13 L15 a tenant gets only the Responses of its own turns',
-    async run(given) {
-      const [first, second] = both(given)
-      await sealBoth(first, await first.create('turn', { runId: 'run' }), '"first"')
-      equal(await second.log.getResponse('turn'), undefined, 'of another tenant')
-      await sealBoth(second, await second.create('turn', { runId: 'run' }), '"second"')
-      equal(await first.log.getResponse('turn'), '"first"', 'of the first')
-      equal(await second.log.getResponse('turn'), '"second"', 'of the second')
-      await first.log.deleteTurn('turn')
-      equal(await second.log.getResponse('turn'), '"second"', 'after the other was deleted')
-    },
-  },
-]
+}

@@ -1,7 +1,6 @@
 import { type Lease, LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
-import { appendTo } from './append.ts'
 import { equal, ok, rejects } from './assert.ts'
-import { type Case, LONG_MS, pagesOf, readAll, SHORT_MS, soon, texts } from './given.ts'
+import { type Cases, LONG_MS, pagesOf, readAll, SHORT_MS, soon, texts } from './given.ts'
 import { both, stateOf, writeText } from './tenants.ts'
 import { counted, delta, deltas, eventsUpTo, message } from './texts.ts'
 
@@ -33,187 +32,156 @@ const NOT_TENANTS = [
 ]
 
 /** Several tenants in one store. */
-export const tenantCases: readonly Case[] = [
-  {
-    name: 'L13 a tenant gets the same log object from every log of the store',
-    async run({ log }) {
-      const beta = log.ofTenant('beta')
-      ok(log.ofTenant('beta') === beta, 'the second time it is another log')
-      ok(beta.ofTenant('beta') === beta, 'its own name leads from it to another log')
-      ok(log.ofTenant('gamma').ofTenant('beta') === beta, 'from another tenant it is another log')
-      ok(beta.ofTenant('default') === log.ofTenant('default'), 'there are two logs of default')
-      await log.ofTenant('gamma').putThread({ threadId: 'thread' })
-      equal(await beta.getThread('thread'), undefined, 'the thread of another tenant')
-    },
+export const tenantCases: Cases = {
+  'L13 a tenant gets the same log object from every log of the store': async ({ log }) => {
+    const beta = log.ofTenant('beta')
+    ok(log.ofTenant('beta') === beta, 'the second time it is another log')
+    ok(beta.ofTenant('beta') === beta, 'its own name leads from it to another log')
+    ok(log.ofTenant('gamma').ofTenant('beta') === beta, 'from another tenant it is another log')
+    ok(beta.ofTenant('default') === log.ofTenant('default'), 'there are two logs of default')
+    await log.ofTenant('gamma').putThread({ threadId: 'thread' })
+    equal(await beta.getThread('thread'), undefined, 'the thread of another tenant')
   },
-  {
-    name: 'L13 an invalid tenant name is OPTION_INVALID',
-    async run({ log }) {
-      for (const name of [...NOT_TENANTS, 'b'.repeat(65)]) {
-        const asked = (async () => log.ofTenant(name))()
-        await rejects(asked, 'OPTION_INVALID', `the tenant ${JSON.stringify(name)}`)
-      }
-      await log.ofTenant('b'.repeat(64)).putThread({ threadId: 'thread' })
-    },
+  'L13 an invalid tenant name is OPTION_INVALID': async ({ log }) => {
+    for (const name of [...NOT_TENANTS, 'b'.repeat(65)]) {
+      const asked = (async () => log.ofTenant(name))()
+      await rejects(asked, 'OPTION_INVALID', `the tenant ${JSON.stringify(name)}`)
+    }
+    await log.ofTenant('b'.repeat(64)).putThread({ threadId: 'thread' })
   },
-  {
-    name: 'L13 the same ids coexist in any number of tenants and reveal no tenant',
-    async run(given) {
-      const all = [given, ...TENANTS.map((tenant) => given.ofTenant(tenant))]
-      for (const [at, each] of all.entries()) await writeText(each, 'turn', `text of ${at}`)
-      for (const [at, each] of all.entries()) {
-        const { turn, run, turns, threads, snapshot, events } = await stateOf(each.log, given)
-        const ids = { turnId: 'turn', runId: 'run', threadId: 'thread', ordinal: 1, epoch: 1 }
-        equal(turn, { ...turn, ...ids }, 'the record')
-        equal([run, turns.items], [turn, [turn]], 'the record of the run and in the list')
-        equal(
-          threads.items.map(({ threadId }) => threadId),
-          ['thread'],
-          'the threads',
-        )
-        equal(
-          texts(snapshot.records),
-          [message('turn', 'a', `text of ${at}`)],
-          'what is in processed',
-        )
-        const first = events[0]
-        ok(first !== undefined && 'data' in first, 'there is no event')
-        equal(first.data, delta('run', 1, `text of ${at} 1`), 'the first event')
-      }
-    },
-  },
-  {
-    name: "L13 TURN_EXISTS and THREAD_BUSY depend on the tenant's own turns only",
-    async run(given) {
-      for (const each of both(given)) {
-        await each.create('turn', { threadId: 'thread', request: `of ${each === given}` })
-      }
-      for (const each of both(given)) {
-        const made = each.create('turn', { threadId: 'other' })
-        const { turn, message: said } = await rejects(made, 'TURN_EXISTS', 'the same turn')
-        equal(turn, await each.log.getTurn('turn'), 'the turn that exists')
-        ok(!String(said).includes('beta'), `the error names the tenant: ${String(said)}`)
-        await rejects(each.create('next', { threadId: 'thread' }), 'THREAD_BUSY', 'the next turn')
-      }
-      const [first, second] = both(given)
-      await first.log.deleteTurn('turn')
-      await first.create('next', { threadId: 'thread' })
-      await rejects(second.create('next', { threadId: 'thread' }), 'THREAD_BUSY', 'the other one')
-    },
-  },
-  {
-    name: 'L13 claims, seals and cancels of a tenant do not affect the same turn of another',
-    async run(given) {
-      const [first, second] = both(given)
-      const lost = await first.create('turn', {}, SHORT_MS)
-      const kept = await second.create('turn')
-      await given.under.elapse(SHORT_MS)
-      await first.log.claim('turn', 'heir', LONG_MS)
-      await rejects(
-        appendTo(first.log, lost, 'events', deltas('turn', 1, 1)),
-        'LEASE_LOST',
-        'the old',
+  'L13 the same ids coexist in any number of tenants and reveal no tenant': async (given) => {
+    const all = [given, ...TENANTS.map((tenant) => given.ofTenant(tenant))]
+    for (const [at, each] of all.entries()) await writeText(each, 'turn', `text of ${at}`)
+    for (const [at, each] of all.entries()) {
+      const { turn, run, turns, threads, snapshot, events } = await stateOf(each.log, given)
+      const ids = { turnId: 'turn', runId: 'run', threadId: 'thread', ordinal: 1, epoch: 1 }
+      equal(turn, { ...turn, ...ids }, 'the record')
+      equal([run, turns.items], [turn, [turn]], 'the record of the run and in the list')
+      equal(
+        threads.items.map(({ threadId }) => threadId),
+        ['thread'],
+        'the threads',
       )
-      equal(await appendTo(second.log, kept, 'events', deltas('turn', 1, 1)), '1-1', 'the offset')
-      const waits = new AbortController()
-      const heard = soon(second.log.cancelled(kept, waits.signal))
-      await first.log.requestCancel('turn', 'user')
-      equal((await second.log.getTurn('turn'))?.cancelReason, undefined, 'the reason')
-      await first.log.deleteTurn('turn')
-      await first.createSealed('turn')
-      equal((await second.log.getTurn('turn'))?.sealed, false, 'that the other is sealed')
-      await appendTo(second.log, kept, 'events', deltas('turn', 2, 2))
-      await second.log.renew(kept, LONG_MS)
-      waits.abort()
-      await rejects(heard, 'ABORTED', 'listening for a cancel')
-    },
+      equal(
+        texts(snapshot.records),
+        [message('turn', 'a', `text of ${at}`)],
+        'what is in processed',
+      )
+      const first = events[0]
+      ok(first !== undefined && 'data' in first, 'there is no event')
+      equal(first.data, delta('run', 1, `text of ${at} 1`), 'the first event')
+    }
   },
-  {
-    name: 'L13 readers get only what their own tenant writes',
-    async run(given) {
-      const all = both(given)
-      const reading: Promise<unknown>[] = []
-      const leases: Lease[] = []
-      for (const each of all) {
-        const lease = await each.create('turn')
-        leases.push(lease)
-        for (const name of LOG_NAMES) reading.push(soon(readAll(each.tail('turn', name))))
-        await appendTo(each.log, lease, 'events', deltas('turn', 1, 1))
+  "L13 TURN_EXISTS and THREAD_BUSY depend on the tenant's own turns only": async (given) => {
+    for (const each of both(given)) {
+      await each.create('turn', { threadId: 'thread', request: `of ${each === given}` })
+    }
+    for (const each of both(given)) {
+      const made = each.create('turn', { threadId: 'other' })
+      const { turn, message: said } = await rejects(made, 'TURN_EXISTS', 'the same turn')
+      equal(turn, await each.log.getTurn('turn'), 'the turn that exists')
+      ok(!String(said).includes('beta'), `the error names the tenant: ${String(said)}`)
+      await rejects(each.create('next', { threadId: 'thread' }), 'THREAD_BUSY', 'the next turn')
+    }
+    const [first, second] = both(given)
+    await first.log.deleteTurn('turn')
+    await first.create('next', { threadId: 'thread' })
+    await rejects(second.create('next', { threadId: 'thread' }), 'THREAD_BUSY', 'the other one')
+  },
+  'L13 claims, seals and cancels do not affect the same turn of another': async (given) => {
+    const [first, second] = both(given)
+    const lost = await first.create('turn', {}, SHORT_MS)
+    const kept = await second.create('turn')
+    await given.under.elapse(SHORT_MS)
+    await first.log.claim('turn', 'heir', LONG_MS)
+    await rejects(first.append(lost, 'events', deltas('turn', 1, 1)), 'LEASE_LOST', 'the old')
+    equal(await second.append(kept, 'events', deltas('turn', 1, 1)), '1-1', 'the offset')
+    const waits = new AbortController()
+    const heard = soon(second.log.cancelled(kept, waits.signal))
+    await first.log.requestCancel('turn', 'user')
+    equal((await second.log.getTurn('turn'))?.cancelReason, undefined, 'the reason')
+    await first.log.deleteTurn('turn')
+    await first.createSealed('turn')
+    equal((await second.log.getTurn('turn'))?.sealed, false, 'that the other is sealed')
+    await second.append(kept, 'events', deltas('turn', 2, 2))
+    await second.log.renew(kept, LONG_MS)
+    waits.abort()
+    await rejects(heard, 'ABORTED', 'listening for a cancel')
+  },
+  'L13 readers get only what their own tenant writes': async (given) => {
+    const all = both(given)
+    const reading: Promise<unknown>[] = []
+    const leases: Lease[] = []
+    for (const each of all) {
+      const lease = await each.create('turn')
+      leases.push(lease)
+      for (const name of LOG_NAMES) reading.push(soon(readAll(each.tail('turn', name))))
+      await each.append(lease, 'events', deltas('turn', 1, 1))
+    }
+    const [first, second] = all
+    await first.log.deleteTurn('turn')
+    for (const tail of reading.slice(0, 2)) await rejects(tail, 'TURN_DELETED', 'the tail')
+    const lease = leases[1]
+    ok(lease !== undefined, 'a turn has no lease')
+    await second.append(lease, 'events', eventsUpTo('turn', 3, 2), { seal: true })
+    const events = await reading[2]
+    equal(Array.isArray(events) && events.length, 3, 'the number of events')
+  },
+  'L13 deleting a turn or thread does not affect those of other tenants': async (given) => {
+    const [first, second] = both(given)
+    for (const each of [first, second]) await writeText(each, 'turn', 'text')
+    await first.log.deleteTurn('turn')
+    const before = await second.log.getTurn('turn')
+    await first.createSealed('turn', { threadId: 'thread' })
+    equal(await first.log.deleteThread('thread'), true, 'the answer')
+    equal(await first.log.getThread('thread'), undefined, 'the thread')
+    equal(await second.log.getTurn('turn'), before, 'the turn of the other')
+    equal((await second.read('turn', 'events')).length, 3, 'its events')
+    equal((await second.log.listTurns('thread')).items, [before], 'the turns of its thread')
+    equal(await second.log.deleteThread('thread'), true, 'the second answer')
+  },
+  "L13 listings hold only the tenant's own entries, with any page size": async (given) => {
+    const [first, second] = both(given)
+    const names = ['c', 'a', 'e', 'b', 'd']
+    for (const [at, threadId] of names.entries()) {
+      await first.log.putThread({ threadId })
+      await given.under.elapse(3)
+      await second.log.putThread({ threadId: names.at(-1 - at) ?? '' })
+      await given.under.elapse(3)
+    }
+    for (const turnId of ['t-1', 't-2', 't-3']) {
+      await first.createSealed(turnId, { threadId: 'd' })
+      if (turnId !== 't-2') await second.createSealed(turnId, { threadId: 'c' })
+    }
+    for (let limit = 1; limit <= names.length + 1; limit++) {
+      const expected = [
+        ['d', 'b', 'e', 'a', 'c'],
+        ['c', 'a', 'e', 'b', 'd'],
+      ]
+      for (const [at, each] of [first, second].entries()) {
+        const pages = await pagesOf((options) => each.log.listThreads(options), limit)
+        const listed = pages.flat().map(({ threadId }) => threadId)
+        equal(listed, expected[at], `the threads on pages of ${limit}`)
+        ok(
+          pages.every(({ length }) => length <= limit),
+          'a page is too long',
+        )
       }
-      const [first, second] = all
-      await first.log.deleteTurn('turn')
-      for (const tail of reading.slice(0, 2)) await rejects(tail, 'TURN_DELETED', 'the tail')
-      const lease = leases[1]
-      ok(lease !== undefined, 'a turn has no lease')
-      await appendTo(second.log, lease, 'events', eventsUpTo('turn', 3, 2), { seal: true })
-      const events = await reading[2]
-      equal(Array.isArray(events) && events.length, 3, 'the number of events')
-    },
+      const turns = await pagesOf((options) => second.log.listTurns('c', options), limit)
+      const ids = turns.flat().map(({ turnId, ordinal }) => `${turnId}: ${ordinal}`)
+      equal(ids, ['t-1: 1', 't-3: 2'], `the turns on pages of ${limit}`)
+    }
+    equal((await first.log.listTurns('c')).items, [], 'the turns of a thread without any')
   },
-  {
-    name: 'L13 deleting a turn or thread does not affect those of other tenants',
-    async run(given) {
-      const [first, second] = both(given)
-      for (const each of [first, second]) await writeText(each, 'turn', 'text')
-      await first.log.deleteTurn('turn')
-      const before = await second.log.getTurn('turn')
-      await first.createSealed('turn', { threadId: 'thread' })
-      equal(await first.log.deleteThread('thread'), true, 'the answer')
-      equal(await first.log.getThread('thread'), undefined, 'the thread')
-      equal(await second.log.getTurn('turn'), before, 'the turn of the other')
-      equal((await second.read('turn', 'events')).length, 3, 'its events')
-      equal((await second.log.listTurns('thread')).items, [before], 'the turns of its thread')
-      equal(await second.log.deleteThread('thread'), true, 'the second answer')
-    },
+  'L3 L13 tenants that write the same turn each read their own records': async (given) => {
+    const all = [given, ...TENANTS.map((tenant) => given.ofTenant(tenant))]
+    const written = all.map(async (each, at) => {
+      const lease = await each.create('turn')
+      const records = counted(1, 300, (seq) => delta('turn', seq, `${at}: ${seq}`))
+      await Promise.all(records.map((record) => each.append(lease, 'events', [record])))
+      await each.append(lease, 'events', eventsUpTo('turn', 301, 301), { seal: true })
+      equal(texts(await each.read('turn', 'events')).slice(0, 300), texts(records), 'the texts')
+    })
+    await Promise.all(written)
   },
-  {
-    name: "L13 listings hold only the tenant's own entries, in order, with any page size",
-    async run(given) {
-      const [first, second] = both(given)
-      const names = ['c', 'a', 'e', 'b', 'd']
-      for (const [at, threadId] of names.entries()) {
-        await first.log.putThread({ threadId })
-        await given.under.elapse(3)
-        await second.log.putThread({ threadId: names.at(-1 - at) ?? '' })
-        await given.under.elapse(3)
-      }
-      for (const turnId of ['t-1', 't-2', 't-3']) {
-        await first.createSealed(turnId, { threadId: 'd' })
-        if (turnId !== 't-2') await second.createSealed(turnId, { threadId: 'c' })
-      }
-      for (let limit = 1; limit <= names.length + 1; limit++) {
-        const expected = [
-          ['d', 'b', 'e', 'a', 'c'],
-          ['c', 'a', 'e', 'b', 'd'],
-        ]
-        for (const [at, each] of [first, second].entries()) {
-          const pages = await pagesOf((options) => each.log.listThreads(options), limit)
-          const listed = pages.flat().map(({ threadId }) => threadId)
-          equal(listed, expected[at], `the threads on pages of ${limit}`)
-          ok(
-            pages.every(({ length }) => length <= limit),
-            'a page is too long',
-          )
-        }
-        const turns = await pagesOf((options) => second.log.listTurns('c', options), limit)
-        const ids = turns.flat().map(({ turnId, ordinal }) => `${turnId}: ${ordinal}`)
-        equal(ids, ['t-1: 1', 't-3: 2'], `the turns on pages of ${limit}`)
-      }
-      equal((await first.log.listTurns('c')).items, [], 'the turns of a thread without any')
-    },
-  },
-  {
-    name: 'L3 L13 tenants that write turns with the same id concurrently each read their own records',
-    async run(given) {
-      const all = [given, ...TENANTS.map((tenant) => given.ofTenant(tenant))]
-      const written = all.map(async (each, at) => {
-        const lease = await each.create('turn')
-        const records = counted(1, 300, (seq) => delta('turn', seq, `${at}: ${seq}`))
-        await Promise.all(records.map((record) => appendTo(each.log, lease, 'events', [record])))
-        await appendTo(each.log, lease, 'events', eventsUpTo('turn', 301, 301), { seal: true })
-        equal(texts(await each.read('turn', 'events')).slice(0, 300), texts(records), 'the texts')
-      })
-      await Promise.all(written)
-    },
-  },
-]
+}

@@ -1,7 +1,6 @@
 import { LOG_NAMES, type TurnLog } from '@turnstream/core/internal/log/turn-log'
-import { appendTo } from './append.ts'
 import { codeOf, equal, ok } from './assert.ts'
-import { type Case, type Given, LONG_MS, readAll, START } from './given.ts'
+import { type Cases, type Given, LONG_MS, readAll, START } from './given.ts'
 import { deltas } from './texts.ts'
 
 /** Every call that takes a turn, run or thread id, as text: its result or its error. */
@@ -37,7 +36,7 @@ const UNKNOWN = 'q-absent'
 async function fill(given: Given, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     const lease = await given.create(id, { threadId: id })
-    await appendTo(given.log, lease, 'events', deltas(id, 1, 2))
+    await given.append(lease, 'events', deltas(id, 1, 2))
     await given.seal({ ...lease, next: { events: 3, processed: 1 } })
   }
   await given.create('open', { threadId: 'open' })
@@ -77,82 +76,65 @@ function disguises(tenant: string, id: string): string[] {
 }
 
 /** A tenant sees nothing of another. */
-export const tenantSecretCases: readonly Case[] = [
-  {
-    name: "L13 the response for another tenant's id equals that for an unknown id",
-    async run(given) {
-      const ids = ['q-own', LONG]
-      await fill(given.ofTenant('beta'), ids)
-      await fill(given.ofTenant('gamma'), ids)
-      const before = await contents(given.ofTenant('beta'), ids)
-      const asking = [given.ofTenant('default'), given.ofTenant('delta')]
-      for (const { log, signal } of asking) {
-        const expected = await answersFor(log, UNKNOWN, signal)
-        for (const id of [...ids, 'open']) {
-          equal(await answersFor(log, id, signal), expected, `the answers for ${id}`)
-        }
-        equal(await log.listThreads(), { items: [] }, 'the threads')
-        equal(await log.expired(10), [], 'the turns whose lease ran out')
+export const tenantSecretCases: Cases = {
+  "L13 the response for another tenant's id equals that for an unknown id": async (given) => {
+    const ids = ['q-own', LONG]
+    await fill(given.ofTenant('beta'), ids)
+    await fill(given.ofTenant('gamma'), ids)
+    const before = await contents(given.ofTenant('beta'), ids)
+    const asking = [given.ofTenant('default'), given.ofTenant('delta')]
+    for (const { log, signal } of asking) {
+      const expected = await answersFor(log, UNKNOWN, signal)
+      for (const id of [...ids, 'open']) {
+        equal(await answersFor(log, id, signal), expected, `the answers for ${id}`)
       }
-      equal(await contents(given.ofTenant('beta'), ids), before, 'what the other has afterwards')
-    },
+      equal(await log.listThreads(), { items: [] }, 'the threads')
+      equal(await log.expired(10), [], 'the turns whose lease ran out')
+    }
+    equal(await contents(given.ofTenant('beta'), ids), before, 'what the other has afterwards')
   },
-  {
-    name: "L13 no crafted id reaches another tenant's data",
-    async run(given) {
-      const ids = ['q-own', LONG]
-      const tenants = ['default', 'beta', 'be']
-      for (const tenant of tenants) await fill(given.ofTenant(tenant), ids)
-      const before = []
-      for (const tenant of tenants) before.push(await contents(given.ofTenant(tenant), ids))
-      const asking = ['default', 'be', 'beta', 'delta'].map((tenant) => given.ofTenant(tenant))
-      for (const { log, signal } of asking) {
-        const expected = await answersFor(log, UNKNOWN, signal)
-        const texts = ['default', 'beta'].flatMap((tenant) =>
-          ids.flatMap((id) => disguises(tenant, id)),
-        )
-        const answers = await Promise.all(texts.map((text) => answersFor(log, text, signal)))
-        for (const [at, text] of texts.entries()) {
-          equal(answers[at], expected, `the answers for ${JSON.stringify(text.slice(0, 120))}`)
-        }
-        equal(await log.getTurn(''), undefined, 'the turn without a name')
-        equal(await log.listTurns(''), { items: [] }, 'the turns of a thread without a name')
+  "L13 no crafted id reaches another tenant's data": async (given) => {
+    const ids = ['q-own', LONG]
+    const tenants = ['default', 'beta', 'be']
+    for (const tenant of tenants) await fill(given.ofTenant(tenant), ids)
+    const before = []
+    for (const tenant of tenants) before.push(await contents(given.ofTenant(tenant), ids))
+    const asking = ['default', 'be', 'beta', 'delta'].map((tenant) => given.ofTenant(tenant))
+    for (const { log, signal } of asking) {
+      const expected = await answersFor(log, UNKNOWN, signal)
+      const texts = ['default', 'beta'].flatMap((tenant) =>
+        ids.flatMap((id) => disguises(tenant, id)),
+      )
+      const answers = await Promise.all(texts.map((text) => answersFor(log, text, signal)))
+      for (const [at, text] of texts.entries()) {
+        equal(answers[at], expected, `the answers for ${JSON.stringify(text.slice(0, 120))}`)
       }
-      for (const [at, tenant] of tenants.entries()) {
-        const after = await contents(given.ofTenant(tenant), ids)
-        equal(after, before[at], `what ${tenant} has afterwards`)
-      }
-    },
+      equal(await log.getTurn(''), undefined, 'the turn without a name')
+      equal(await log.listTurns(''), { items: [] }, 'the turns of a thread without a name')
+    }
+    for (const [at, tenant] of tenants.entries()) {
+      const after = await contents(given.ofTenant(tenant), ids)
+      equal(after, before[at], `what ${tenant} has afterwards`)
+    }
   },
-  {
-    name: "L13 no listing cursor reaches another tenant's threads",
-    async run(given) {
-      const own = given.ofTenant('beta')
-      await own.log.putThread({ threadId: 'm' })
-      const { updatedAt = 0 } = (await own.log.getThread('m')) ?? {}
-      for (const tenant of ['default', 'alpha', 'betb', 'gamma']) {
-        const { log } = given.ofTenant(tenant)
-        for (const threadId of ['a', 'm', 'z']) await log.putThread({ threadId })
+  "L13 no listing cursor reaches another tenant's threads": async (given) => {
+    const own = given.ofTenant('beta')
+    await own.log.putThread({ threadId: 'm' })
+    const { updatedAt = 0 } = (await own.log.getThread('m')) ?? {}
+    for (const tenant of ['default', 'alpha', 'betb', 'gamma']) {
+      const { log } = given.ofTenant(tenant)
+      for (const threadId of ['a', 'm', 'z']) await log.putThread({ threadId })
+    }
+    const late = updatedAt + 1_000_000
+    const places = ['\u0000', 'gamma', '\uffff', 'm', 'gamma z', `z\u0000${LONG}`, LONG.repeat(90)]
+    for (const place of places) {
+      for (const time of [0, 1, updatedAt, late, 999_999_999_999_999]) {
+        const { items } = await own.log.listThreads({ cursor: `${time}:${place}` })
+        const found = items.map(({ threadId }) => threadId)
+        const what = `the threads after ${time}:${JSON.stringify(place.slice(0, 40))}`
+        ok(found.length <= 1, `${what} are ${found.join(' ')}`)
+        if (time >= late) equal(found, ['m'], what)
       }
-      const late = updatedAt + 1_000_000
-      const places = [
-        '\u0000',
-        'gamma',
-        '\uffff',
-        'm',
-        'gamma z',
-        `z\u0000${LONG}`,
-        LONG.repeat(90),
-      ]
-      for (const place of places) {
-        for (const time of [0, 1, updatedAt, late, 999_999_999_999_999]) {
-          const { items } = await own.log.listThreads({ cursor: `${time}:${place}` })
-          const found = items.map(({ threadId }) => threadId)
-          const what = `the threads after ${time}:${JSON.stringify(place.slice(0, 40))}`
-          ok(found.length <= 1, `${what} are ${found.join(' ')}`)
-          if (time >= late) equal(found, ['m'], what)
-        }
-      }
-    },
+    }
   },
-]
+}

@@ -1,7 +1,7 @@
 import { type Lease, LOG_NAMES, type Orphan } from '@turnstream/core/internal/log/turn-log'
 import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import { type Case, LONG_MS, readAll, SHORT_MS, START, soon } from './given.ts'
+import { type Cases, LONG_MS, readAll, SHORT_MS, START, soon, withRetention } from './given.ts'
 import { both, stateOf, writeText } from './tenants.ts'
 import { deltas, eventsUpTo } from './texts.ts'
 
@@ -13,92 +13,82 @@ function sorted(orphans: readonly Orphan[]): string[] {
 }
 
 /** What concerns all tenants of a store: orphans, restart, close, retention. */
-export const tenantStoreCases: readonly Case[] = [
-  {
-    name: 'L13 orphans lists the turns of all tenants, expired those of one',
-    async run(given) {
-      const all = ['default', 'beta', 'gamma'].map((tenant) => given.ofTenant(tenant))
-      for (const [at, each] of all.entries()) {
-        await each.create('held')
-        await each.create('turn', {}, SHORT_MS)
-        await each.create(`turn-${at}`, {}, SHORT_MS)
-      }
-      await given.under.elapse(SHORT_MS)
-      const expected = ['beta/turn', 'beta/turn-1', 'default/turn', 'default/turn-0', 'gamma/turn']
-      for (const [at, { log }] of all.entries()) {
-        equal(sorted(await log.orphans(10)), [...expected, 'gamma/turn-2'], 'the orphans')
-        equal((await log.orphans(4)).length, 4, 'the number of four orphans')
-        equal((await log.expired(10)).toSorted(), ['turn', `turn-${at}`], 'its own')
-        equal((await log.expired(1)).length, 1, 'the number of one of its own')
-      }
-      await all[1]?.log.claim('turn', 'heir', LONG_MS)
-      await all[2]?.log.deleteTurn('turn-2')
-      const rest = expected.filter((each) => each !== 'beta/turn')
-      equal(sorted(await given.log.orphans(10)), rest, 'the orphans after a claim and a deletion')
-      equal(await all[1]?.log.expired(10), ['turn-1'], 'those of one tenant after the claim')
-    },
+export const tenantStoreCases: Cases = {
+  'L13 orphans lists the turns of all tenants, expired those of one': async (given) => {
+    const all = ['default', 'beta', 'gamma'].map((tenant) => given.ofTenant(tenant))
+    for (const [at, each] of all.entries()) {
+      await each.create('held')
+      await each.create('turn', {}, SHORT_MS)
+      await each.create(`turn-${at}`, {}, SHORT_MS)
+    }
+    await given.under.elapse(SHORT_MS)
+    const expected = ['beta/turn', 'beta/turn-1', 'default/turn', 'default/turn-0', 'gamma/turn']
+    for (const [at, { log }] of all.entries()) {
+      equal(sorted(await log.orphans(10)), [...expected, 'gamma/turn-2'], 'the orphans')
+      equal((await log.orphans(4)).length, 4, 'the number of four orphans')
+      equal((await log.expired(10)).toSorted(), ['turn', `turn-${at}`], 'its own')
+      equal((await log.expired(1)).length, 1, 'the number of one of its own')
+    }
+    await all[1]?.log.claim('turn', 'heir', LONG_MS)
+    await all[2]?.log.deleteTurn('turn-2')
+    const rest = expected.filter((each) => each !== 'beta/turn')
+    equal(sorted(await given.log.orphans(10)), rest, 'the orphans after a claim and a deletion')
+    equal(await all[1]?.log.expired(10), ['turn-1'], 'those of one tenant after the claim')
   },
-  {
-    name: 'L13 after a restart every tenant has its data, and its orphans are listed',
-    async run(given) {
-      if (given.under.reopen === undefined) return
-      const tenants = ['default', 'beta', 'gamma']
-      const before: unknown[] = []
-      for (const tenant of tenants) {
-        const each = given.ofTenant(tenant)
-        await writeText(each, 'turn', `text of ${tenant}`)
-        const open = await each.create('open', {}, SHORT_MS)
-        await appendTo(each.log, open, 'events', deltas('open', 1, 5))
-        before.push(await stateOf(each.log, given))
-      }
-      const log = await given.under.reopen()
-      await given.under.elapse(SHORT_MS)
-      const orphans = sorted(await log.orphans(10)).filter((each) => each.endsWith('/open'))
-      equal(orphans, ['beta/open', 'default/open', 'gamma/open'], 'the orphans')
-      for (const [at, tenant] of tenants.entries()) {
-        const own = log.ofTenant(tenant)
-        equal(await stateOf(own, given), before[at], `what ${tenant} has after the restart`)
-        const lease = await own.claim('open', 'heir', LONG_MS)
-        equal(lease.next, { events: 6, processed: 1 }, 'what comes next')
-        await appendTo(own, lease, 'events', eventsUpTo('open', 6, 6), { seal: true })
-        equal((await readAll(own.tail('open', 'events', START, given.signal))).length, 6, 'all')
-      }
-    },
+  'L13 after a restart every tenant has its data, and its orphans are listed': async (given) => {
+    if (given.under.reopen === undefined) return
+    const tenants = ['default', 'beta', 'gamma']
+    const before: unknown[] = []
+    for (const tenant of tenants) {
+      const each = given.ofTenant(tenant)
+      await writeText(each, 'turn', `text of ${tenant}`)
+      const open = await each.create('open', {}, SHORT_MS)
+      await each.append(open, 'events', deltas('open', 1, 5))
+      before.push(await stateOf(each.log, given))
+    }
+    const log = await given.under.reopen()
+    await given.under.elapse(SHORT_MS)
+    const orphans = sorted(await log.orphans(10)).filter((each) => each.endsWith('/open'))
+    equal(orphans, ['beta/open', 'default/open', 'gamma/open'], 'the orphans')
+    for (const [at, tenant] of tenants.entries()) {
+      const own = log.ofTenant(tenant)
+      equal(await stateOf(own, given), before[at], `what ${tenant} has after the restart`)
+      const lease = await own.claim('open', 'heir', LONG_MS)
+      equal(lease.next, { events: 6, processed: 1 }, 'what comes next')
+      await appendTo(own, lease, 'events', eventsUpTo('open', 6, 6), { seal: true })
+      equal((await readAll(own.tail('open', 'events', START, given.signal))).length, 6, 'all')
+    }
   },
-  {
-    name: 'L13 closing the log of any tenant closes the store for all',
-    async run(given) {
-      const all = ['default', 'beta', 'gamma'].map((tenant) => given.ofTenant(tenant))
-      const reading: Promise<unknown>[] = []
-      const leases = await Promise.all(all.map((each) => each.create('turn')))
-      for (const each of all) {
-        for (const name of LOG_NAMES) {
-          const tail = each.tail('turn', name)
-          reading.push(soon(readAll(tail)))
-          await tail.caughtUp
-        }
+  'L13 closing the log of any tenant closes the store for all': async (given) => {
+    const all = ['default', 'beta', 'gamma'].map((tenant) => given.ofTenant(tenant))
+    const reading: Promise<unknown>[] = []
+    const leases = await Promise.all(all.map((each) => each.create('turn')))
+    for (const each of all) {
+      for (const name of LOG_NAMES) {
+        const tail = each.tail('turn', name)
+        reading.push(soon(readAll(tail)))
+        await tail.caughtUp
       }
-      // The other logs have more work than the closed one.
-      const counts = [600, 1, 600]
-      const writing = all.flatMap(({ log }, at) =>
-        deltas('turn', 1, counts[at] ?? 0).map((record) =>
-          soon(appendTo(log, leases[at] as Lease, 'events', [record])),
-        ),
-      )
-      await Promise.all([all[1]?.log.close(), all[2]?.log.close()])
-      await Promise.all(writing)
-      for (const tail of reading) await rejects(tail, 'STORE_CLOSED', 'a tail')
-      for (const { log } of all) {
-        await rejects(log.getTurn('turn'), 'STORE_CLOSED', 'a call')
-        await rejects((async () => log.ofTenant('delta'))(), 'STORE_CLOSED', 'a tenant')
-        await log.close()
-      }
-    },
+    }
+    // The other logs have more work than the closed one.
+    const counts = [600, 1, 600]
+    const writing = all.flatMap(({ log }, at) =>
+      deltas('turn', 1, counts[at] ?? 0).map((record) =>
+        soon(appendTo(log, leases[at] as Lease, 'events', [record])),
+      ),
+    )
+    await Promise.all([all[1]?.log.close(), all[2]?.log.close()])
+    await Promise.all(writing)
+    for (const tail of reading) await rejects(tail, 'STORE_CLOSED', 'a tail')
+    for (const { log } of all) {
+      await rejects(log.getTurn('turn'), 'STORE_CLOSED', 'a call')
+      await rejects((async () => log.ofTenant('delta'))(), 'STORE_CLOSED', 'a tenant')
+      await log.close()
+    }
   },
-  {
-    name: "L10 L13 logs expire by the ends of each tenant's own turns, and records later",
-    retentionMs: RETENTION_MS,
-    async run(given) {
+  "L10 L13 logs expire by the ends of each tenant's own turns, and records later": withRetention(
+    RETENTION_MS,
+    async (given) => {
       const [first, second] = both(given)
       await first.create('turn', { threadId: 'thread' })
       await second.createSealed('turn', { threadId: 'thread', runId: 'run' })
@@ -112,5 +102,5 @@ export const tenantStoreCases: readonly Case[] = [
       equal((await first.log.getTurn('turn'))?.status, 'in_progress', 'the open turn')
       await second.createSealed('turn', { threadId: 'thread', runId: 'run' })
     },
-  },
-]
+  ),
+}
