@@ -55,7 +55,7 @@ function ours(name, log, turns, write) {
  * Writes all turns at once, `size` records of a turn per append, sequentially; the last append seals.
  * @template {import('../packages/core/src/log/turn-log.ts').LogName} Name
  * @param {TurnLog} log @param {Lease[]} leases @param {Name} name
- * @param {import('../packages/core/src/log/turn-log.ts').Entries[Name][][]} perTurn @param {number} size
+ * @param {import('../packages/core/src/log/turn-log.ts').NewRecord<Name>[][]} perTurn @param {number} size
  */
 async function writeAll(log, leases, name, perTurn, size) {
   const writeTurn = async (/** @type {Lease} */ lease, /** @type {number} */ turn) => {

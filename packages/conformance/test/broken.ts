@@ -1,9 +1,9 @@
 import type {
-  Entries,
   KeyedRecords,
   Lease,
   LogName,
   LogWriter,
+  NewRecord,
   TurnLog,
   WriterOptions,
 } from '../../core/src/log/turn-log.ts'
@@ -33,7 +33,7 @@ export function brokenRecords(change: (records: KeyedRecords) => Partial<KeyedRe
 }
 
 type AnyTaken = Taken<LogName>
-type AnyEntry = Entries[LogName]
+type AnyEntry = NewRecord
 
 /** Writes what a store is given to another log. */
 type Store = (log: TurnLog, lease: Lease, name: LogName, taken: AnyTaken) => Promise<void>

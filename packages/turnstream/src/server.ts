@@ -8,8 +8,6 @@ export type {
 } from '@turnstream/core/internal/formats/submission'
 export type {
   AddResult,
-  Directory,
-  Entries,
   EventRecord,
   KeyedRecords,
   Lease,
@@ -18,13 +16,13 @@ export type {
   LogRecord,
   LogWriter,
   NewOutput,
+  NewRecord,
   NewThread,
   NewTurn,
   Orphan,
   OutputRecord,
   Page,
   PageOptions,
-  Records,
   Replaced,
   Resync,
   StoredRecord,

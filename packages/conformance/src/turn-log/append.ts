@@ -1,9 +1,9 @@
 import type {
-  Entries,
   Lease,
   LogName,
   LogWriter,
   NewOutput,
+  NewRecord,
   TurnLog,
 } from '@turnstream/core/internal/log/turn-log'
 import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
@@ -81,7 +81,7 @@ function writerOf(log: Pick<TurnLog, 'open'>, lease: Lease, name: LogName, first
 }
 
 /** Converts a record to a log entry. */
-export function entryOf(name: LogName, turnId: string, record: TextRecord): Entries[LogName] {
+export function entryOf(name: LogName, turnId: string, record: TextRecord): NewRecord {
   const { seq, data, timestamp = 1_700_000_000_000 + seq } = record
   const value = parseJsonSafe(data)
   if (name === 'events') return value as StreamEvent

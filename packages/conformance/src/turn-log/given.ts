@@ -6,7 +6,6 @@ import type {
   NewTurn,
   Page,
   PageOptions,
-  Records,
   Resync,
   Tail,
   TurnLog,
@@ -138,7 +137,7 @@ export class Given {
     for (const name of LOG_NAMES) await this.append(lease, name, records[name], { seal: true })
   }
 
-  tail<Name extends LogName>(turnId: string, name: Name, after = START): Tail<Records[Name]> {
+  tail<Name extends LogName>(turnId: string, name: Name, after = START): Tail<LogRecord<Name>> {
     return this.log.tail(turnId, name, after, this.#end.signal)
   }
 
@@ -147,7 +146,7 @@ export class Given {
     turnId: string,
     name: Name,
     after = START,
-  ): Promise<Records[Name][]> {
+  ): Promise<LogRecord<Name>[]> {
     return toRecords(await readAll(this.tail(turnId, name, after)))
   }
 
@@ -157,7 +156,7 @@ export class Given {
     name: Name,
     count: number,
     after = START,
-  ): Promise<Records[Name][]> {
+  ): Promise<LogRecord<Name>[]> {
     return toRecords(await takeFrom(this.tail(turnId, name, after), count))
   }
 }

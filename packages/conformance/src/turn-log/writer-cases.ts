@@ -1,7 +1,7 @@
 import type {
-  Entries,
   LogName,
   LogWriter,
+  NewRecord,
   WriterOptions,
 } from '@turnstream/core/internal/log/turn-log'
 import { entryOf, type TextRecord } from './append.ts'
@@ -9,7 +9,7 @@ import { codeOf, equal, ok, rejects } from './assert.ts'
 import { type Cases, type Given, LONG_MS, ofEachLog, soon, texts } from './given.ts'
 import { counted, delta, eventsUpTo, message, newestOf, outputsOf } from './texts.ts'
 
-type AnyEntry = Entries[LogName]
+type AnyEntry = NewRecord
 
 /** Six records of each log. The last one ends it. */
 const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca') }

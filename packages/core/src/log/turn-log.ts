@@ -7,17 +7,17 @@ export type LogName = 'events' | 'processed'
 
 export const LOG_NAMES: readonly LogName[] = ['events', 'processed']
 
-/** What each log accepts. */
-export interface Entries {
+/** What a log accepts. */
+export type NewRecord<Name extends LogName = LogName> = {
   events: StreamEvent
   processed: NewOutput
-}
+}[Name]
 
-/** What each log yields. */
-export interface Records {
+/** What a log yields. */
+export type LogRecord<Name extends LogName = LogName> = {
   events: EventRecord
   processed: OutputRecord
-}
+}[Name]
 
 /** Exclusive write access to one turn. A later claim gets a higher epoch and fences this lease out. */
 export interface Lease {
@@ -83,8 +83,6 @@ export interface OutputRecord extends StoredRecord {
   readonly firstSeq: number
   readonly output: StreamOutput
 }
-
-export type LogRecord = EventRecord | OutputRecord
 
 export interface WriterOptions<Entry> {
   /**
@@ -251,40 +249,6 @@ export interface Page<T> {
   readonly nextCursor?: string
 }
 
-/** The turns and threads of one tenant, without their contents. */
-export interface Directory {
-  getTurn(turnId: string): Promise<TurnRecord | undefined>
-  getTurnOfRun(runId: string): Promise<TurnRecord | undefined>
-  /** Lists the turns of a thread in creation order, without those that were replaced. */
-  listTurns(threadId: string, options?: TurnPageOptions): Promise<Page<ListedTurn>>
-
-  /**
-   * Creates the thread or replaces its title and metadata. With `replaces`, only if the thread was not put or
-   * deleted since that record was read; with `null`, only if it does not exist. THREAD_CHANGED otherwise.
-   */
-  putThread(thread: NewThread, replaces?: Replaced): Promise<ThreadRecord>
-  getThread(threadId: string): Promise<ThreadRecord | undefined>
-  /**
-   * Lists the most recently changed threads first. A thread expires when it has no turns or turn records left
-   * and was not put for the retention.
-   */
-  listThreads(options?: PageOptions): Promise<Page<ThreadRecord>>
-
-  /** The number of threads of this tenant. May include recently expired ones. */
-  countThreads(): Promise<number>
-
-  /**
-   * Deletes the turn, open or not, and ends its readers with TURN_DELETED. Returns false if it does not
-   * exist.
-   */
-  deleteTurn(turnId: string): Promise<boolean>
-  /**
-   * Deletes the thread and its turns. Returns false if it does not exist. A turn created meanwhile is deleted
-   * with it, refused with THREAD_BUSY, or starts a new thread; it is never left without one.
-   */
-  deleteThread(threadId: string): Promise<boolean>
-}
-
 /** The result of `KeyedRecords.addOnce`. */
 export interface AddResult {
   /** Whether this call stored its value. */
@@ -339,7 +303,7 @@ export interface KeyedRecords {
  * A log belongs to one tenant, `default` unless obtained by `ofTenant`. Ids are unique per tenant: no call
  * affects or reveals another tenant's data.
  */
-export interface TurnLog extends Directory {
+export interface TurnLog {
   /** How long the logs of a turn are stored after its end. */
   readonly retentionMs: number
 
@@ -374,8 +338,8 @@ export interface TurnLog extends Directory {
   open<Name extends LogName>(
     lease: Lease,
     log: Name,
-    options?: WriterOptions<Entries[Name]>,
-  ): LogWriter<Entries[Name]>
+    options?: WriterOptions<NewRecord<Name>>,
+  ): LogWriter<NewRecord<Name>>
 
   /**
    * Yields the records after `after`, then new ones, without gaps, duplicates or reordering. Ends after the
@@ -389,7 +353,7 @@ export interface TurnLog extends Directory {
     log: Name,
     after: string,
     signal: StopSignal,
-  ): Tail<Records[Name]>
+  ): Tail<LogRecord<Name>>
 
   /** Returns the state of `processed`. */
   snapshot(turnId: string): Promise<TurnSnapshot>
@@ -414,6 +378,37 @@ export interface TurnLog extends Directory {
    * LEASE_LOST when the lease is found to be lost.
    */
   cancelled(lease: Lease, signal: AbortSignal): Promise<string>
+
+  getTurn(turnId: string): Promise<TurnRecord | undefined>
+  getTurnOfRun(runId: string): Promise<TurnRecord | undefined>
+  /** Lists the turns of a thread in creation order, without those that were replaced. */
+  listTurns(threadId: string, options?: TurnPageOptions): Promise<Page<ListedTurn>>
+
+  /**
+   * Creates the thread or replaces its title and metadata. With `replaces`, only if the thread was not put or
+   * deleted since that record was read; with `null`, only if it does not exist. THREAD_CHANGED otherwise.
+   */
+  putThread(thread: NewThread, replaces?: Replaced): Promise<ThreadRecord>
+  getThread(threadId: string): Promise<ThreadRecord | undefined>
+  /**
+   * Lists the most recently changed threads first. A thread expires when it has no turns or turn records left
+   * and was not put for the retention.
+   */
+  listThreads(options?: PageOptions): Promise<Page<ThreadRecord>>
+
+  /** The number of threads of this tenant. May include recently expired ones. */
+  countThreads(): Promise<number>
+
+  /**
+   * Deletes the turn, open or not, and ends its readers with TURN_DELETED. Returns false if it does not
+   * exist.
+   */
+  deleteTurn(turnId: string): Promise<boolean>
+  /**
+   * Deletes the thread and its turns. Returns false if it does not exist. A turn created meanwhile is deleted
+   * with it, refused with THREAD_BUSY, or starts a new thread; it is never left without one.
+   */
+  deleteThread(threadId: string): Promise<boolean>
 
   /** Size of the stored data of all tenants. */
   bytesKept(): Promise<number>

@@ -143,8 +143,8 @@ export class MemoryLog implements log.TurnLog {
   open<Name extends log.LogName>(
     lease: log.Lease,
     name: Name,
-    options?: log.WriterOptions<log.Entries[Name]>,
-  ): log.LogWriter<log.Entries[Name]> {
+    options?: log.WriterOptions<log.NewRecord<Name>>,
+  ): log.LogWriter<log.NewRecord<Name>> {
     return new MemoryWriter(lease, name, this.#clock, options, (taken) =>
       this.#leased(lease).append(lease, name, taken, this.#clock),
     )
@@ -155,7 +155,7 @@ export class MemoryLog implements log.TurnLog {
     name: Name,
     after: string,
     signal: StopSignal,
-  ): log.Tail<log.Records[Name]> {
+  ): log.Tail<log.LogRecord<Name>> {
     return new LogTail(name, () => this.#turn(turnId).source(name), after, signal)
   }
 
@@ -440,7 +440,7 @@ class MemoryWriter<Name extends log.LogName> extends StoreWriter<Name> {
     lease: log.Lease,
     name: Name,
     clock: Clock,
-    options: log.WriterOptions<log.Entries[Name]> | undefined,
+    options: log.WriterOptions<log.NewRecord<Name>> | undefined,
     append: (taken: Taken<Name>) => void,
   ) {
     super(lease, name, clock, options)

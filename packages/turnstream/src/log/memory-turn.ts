@@ -5,7 +5,6 @@ import type {
   LogName,
   LogRecord,
   NewOutput,
-  Records,
   TurnRecord,
   TurnSnapshot,
 } from '@turnstream/core/internal/log/turn-log'
@@ -131,7 +130,7 @@ export class MemoryTurn {
     if (gone !== undefined) throw new TurnstreamError(gone.code, this.facts.turnId, { cause: gone })
   }
 
-  source<Name extends LogName>(log: Name): LogSource<Records[Name]> {
+  source<Name extends LogName>(log: Name): LogSource<LogRecord<Name>> {
     this.checkThere()
     return {
       start: 0,
@@ -144,7 +143,7 @@ export class MemoryTurn {
         const { head, sealed, epochs } = this.state.logs[log]
         const records = log === 'events' ? this.#events.slice(after) : this.#processed.after(after)
         const block = { records, head, cursor: offsetOf(epochs, head), last: sealed }
-        return block as Block<LogRecord> as Block<Records[Name]>
+        return block as Block<LogRecord> as Block<LogRecord<Name>>
       },
       changed: (seq, signal) => {
         const { head, sealed } = this.state.logs[log]

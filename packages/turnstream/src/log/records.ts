@@ -1,9 +1,9 @@
 import type {
-  Entries,
   EventRecord,
   ListedTurn,
   LogName,
   NewOutput,
+  NewRecord,
   NewTurn,
   OutputRecord,
   TurnRecord,
@@ -68,7 +68,7 @@ export function hasLoneSurrogate(text: string): boolean {
 }
 
 /** Throws RECORD_INVALID for a record that no log can store. */
-export function checkEntry<Name extends LogName>(log: Name, entry: Entries[Name]): void {
+export function checkEntry<Name extends LogName>(log: Name, entry: NewRecord<Name>): void {
   if (log === 'events') return checkEnvelope(entry)
   const { output, eventId, timestamp } = entry as NewOutput
   keyOf(output)
@@ -331,7 +331,7 @@ interface Entry {
   readonly record: OutputRecord
 }
 
-type NewRecord = { -readonly [Name in keyof OutputRecord]: OutputRecord[Name] }
+type Mutable = { -readonly [Name in keyof OutputRecord]: OutputRecord[Name] }
 
 /**
  * The newest record of every key, in order of first appearance. Readers take what changed after their
@@ -344,7 +344,7 @@ export class ProcessedView {
   #newest: Entry | undefined
 
   /** Returns the superseded record. `firstSeq` is for a key whose earlier records this view has not seen. */
-  set(key: string, seq: number, record: NewRecord, firstSeq = seq): OutputRecord | undefined {
+  set(key: string, seq: number, record: Mutable, firstSeq = seq): OutputRecord | undefined {
     const superseded = this.#entries.get(key)?.record
     record.firstSeq = superseded?.firstSeq ?? firstSeq
     const entry = { seq, record }

@@ -1,10 +1,10 @@
 import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
 import type {
-  Entries,
   Lease,
   LogName,
   LogWriter,
+  NewRecord,
   WriterOptions,
 } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
@@ -38,13 +38,13 @@ export interface Seal {
  *     open ──seal()──▶ sealed          queued records are still stored
  *      ╰───failed(), close()──▶ over   nothing more is stored
  */
-export abstract class StoreWriter<Name extends LogName> implements LogWriter<Entries[Name]> {
+export abstract class StoreWriter<Name extends LogName> implements LogWriter<NewRecord<Name>> {
   readonly lease: Lease
   readonly log: Name
   readonly #clock: Clock
-  readonly #options: WriterOptions<Entries[Name]>
+  readonly #options: WriterOptions<NewRecord<Name>>
   /** Written but not yet stored, oldest first. The first `#taken` are in flight. */
-  #entries: Entries[Name][] = []
+  #entries: NewRecord<Name>[] = []
   #taken = 0
   /** The `seq` of the oldest entry. */
   #first: number
@@ -59,7 +59,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
   #giveUpAt = Infinity
   #waiters: { readonly isReached: () => boolean; readonly go: () => void }[] = []
 
-  constructor(lease: Lease, log: Name, clock: Clock, options: WriterOptions<Entries[Name]> = {}) {
+  constructor(lease: Lease, log: Name, clock: Clock, options: WriterOptions<NewRecord<Name>> = {}) {
     this.lease = lease
     this.log = log
     this.#clock = clock
@@ -83,7 +83,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
     return this.#entries.length === 0 ? 0 : monotonicNow(this.#clock) - this.#movedAt
   }
 
-  write(entry: Entries[Name]): boolean {
+  write(entry: NewRecord<Name>): boolean {
     if (this.#seal !== undefined) throw sealedError(this.log, this.lease)
     checkEntry(this.log, entry)
     if (this.isOver) return true
@@ -102,7 +102,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
     if (this.#first < end) throw this.#failure?.error
   }
 
-  seal(entry: Entries[Name], response?: string): Promise<void> {
+  seal(entry: NewRecord<Name>, response?: string): Promise<void> {
     checkResponse(this.log, response)
     const isBrief = this.lease.contentMs !== undefined
     const outcome = this.log === 'events' ? outcomeOf(entry as StreamEvent, isBrief) : undefined
@@ -149,7 +149,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
   }
 
   /** An exception in a callback must not affect other turns. */
-  #tell(done: readonly Entries[Name][]): void {
+  #tell(done: readonly NewRecord<Name>[]): void {
     try {
       this.#options.onStored?.(done)
     } catch (error) {
@@ -217,7 +217,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
 /** A batch for the store. */
 export interface Taken<Name extends LogName> {
   /** May have more than `count` entries; the rest wait. */
-  readonly entries: readonly Entries[Name][]
+  readonly entries: readonly NewRecord<Name>[]
   readonly first: number
   readonly count: number
   /** Set when the last record of the batch is the last of the log. */

@@ -3,10 +3,10 @@ import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-sli
 import { isForProcessor } from '@turnstream/core/internal/items/marks'
 import { UnsettledItems } from '@turnstream/core/internal/items/unsettled-items'
 import type {
-  Entries,
   EventRecord,
   Lease,
   LogName,
+  NewRecord,
   Orphan,
   Tail,
   TurnLog,
@@ -351,7 +351,7 @@ class OrphanEnding {
 
   async #writeAndSeal<Name extends LogName>(
     log: Name,
-    entries: readonly Entries[Name][],
+    entries: readonly NewRecord<Name>[],
     response?: string,
   ): Promise<void> {
     const writer = this.#orphan.log.open(this.#orphan.lease, log, { retryForMs: 0 })

@@ -4,7 +4,7 @@ import {
   type TextRecord,
 } from '../../../conformance/src/turn-log/append.ts'
 import { type Clock, systemClock } from '../../../core/src/async/clock.ts'
-import type { Entries, Lease, LogName, WriterOptions } from '../../../core/src/log/turn-log.ts'
+import type { Lease, LogName, NewRecord, WriterOptions } from '../../../core/src/log/turn-log.ts'
 import { MemoryLog, type MemoryLogOptions } from '../../src/log/memory-log.ts'
 import type { Taken } from '../../src/log/writer.ts'
 import { RelayWriter } from './relay-writer.ts'
@@ -17,7 +17,7 @@ export class AppendWriter<Name extends LogName> extends RelayWriter<Name> {
     lease: Lease,
     log: Name,
     append: Append,
-    options?: WriterOptions<Entries[Name]>,
+    options?: WriterOptions<NewRecord<Name>>,
     clock?: Clock,
   ) {
     const store = ({ entries, first, seal }: Taken<Name>) => {
@@ -30,7 +30,7 @@ export class AppendWriter<Name extends LogName> extends RelayWriter<Name> {
   }
 }
 
-function recordOf(seq: number, entry: Entries[LogName]): TextRecord {
+function recordOf(seq: number, entry: NewRecord): TextRecord {
   if (!('output' in entry)) return { seq, data: JSON.stringify(entry) }
   const { output, eventId, timestamp } = entry
   return { seq, data: JSON.stringify(output), eventId, timestamp }
@@ -48,7 +48,7 @@ export class HookedLog extends MemoryLog {
   override open<Name extends LogName>(
     lease: Lease,
     name: Name,
-    options?: WriterOptions<Entries[Name]>,
+    options?: WriterOptions<NewRecord<Name>>,
   ): AppendWriter<Name> {
     const append: Append = (records, more) => this.append(lease, name, records, more)
     return new AppendWriter(lease, name, append, options, this.clock)

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../../core/src/async/clock.ts'
-import type { Entries, Lease, LogName, WriterOptions } from '../../../core/src/log/turn-log.ts'
+import type { Lease, LogName, NewRecord, WriterOptions } from '../../../core/src/log/turn-log.ts'
 import { StoreWriter, type Taken } from '../../src/log/writer.ts'
 
 /** Has a function store, one batch at a time: what comes while one is under way goes out together as the next. */
@@ -10,7 +10,7 @@ export class RelayWriter<Name extends LogName> extends StoreWriter<Name> {
   constructor(
     lease: Lease,
     log: Name,
-    options: WriterOptions<Entries[Name]> | undefined,
+    options: WriterOptions<NewRecord<Name>> | undefined,
     store: (taken: Taken<Name>) => Promise<unknown>,
     clock: Clock = systemClock,
   ) {

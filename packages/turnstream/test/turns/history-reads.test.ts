@@ -1,6 +1,6 @@
 /** What a submit reads of the earlier turns of its thread. */
 import { expect, test } from 'vitest'
-import type { LogName, Records, Tail } from '../../../core/src/log/turn-log.ts'
+import type { LogName, LogRecord, Tail } from '../../../core/src/log/turn-log.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { delta, done, end, open } from './payloads.ts'
 import { newRig, PROMPT, tick } from './rig.ts'
@@ -14,7 +14,7 @@ class CountingLog extends MemoryLog {
     name: Name,
     after: string,
     signal: AbortSignal,
-  ): Tail<Records[Name]> {
+  ): Tail<LogRecord<Name>> {
     const tail = super.tail(turnId, name, after, signal)
     if (name !== 'events') return tail
     const count = () => this.events.set(turnId, (this.events.get(turnId) ?? 0) + 1)

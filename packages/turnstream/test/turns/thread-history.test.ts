@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
-import type { LogName, Records, Tail } from '../../../core/src/log/turn-log.ts'
+import type { LogName, LogRecord, Tail } from '../../../core/src/log/turn-log.ts'
 import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
 import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
 import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
@@ -222,7 +222,7 @@ describe('the history of a thread', () => {
           name: Name,
           after: string,
           signal: AbortSignal,
-        ): Tail<Records[Name]> {
+        ): Tail<LogRecord<Name>> {
           if (turnId === 'run-1') throw new TurnstreamError(code, 'run-1')
           return super.tail(turnId, name, after, signal)
         }

@@ -134,8 +134,8 @@ export class EmbeddedLog implements log.TurnLog {
   open<Name extends log.LogName>(
     lease: log.Lease,
     name: Name,
-    options?: log.WriterOptions<log.Entries[Name]>,
-  ): log.LogWriter<log.Entries[Name]> {
+    options?: log.WriterOptions<log.NewRecord<Name>>,
+  ): log.LogWriter<log.NewRecord<Name>> {
     const turn = this.#turns.decided(lease.turnId)
     const own = turn?.creation === lease.creation ? turn : undefined
     return new EmbeddedWriter(lease, name, own, this.#store, options)
@@ -146,7 +146,7 @@ export class EmbeddedLog implements log.TurnLog {
     name: Name,
     after: string,
     signal: StopSignal,
-  ): log.Tail<log.Records[Name]> {
+  ): log.Tail<log.LogRecord<Name>> {
     return new LogTail(name, () => this.#source(turnId, name), after, signal)
   }
 

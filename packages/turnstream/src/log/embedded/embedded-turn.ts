@@ -1,14 +1,13 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import {
-  type Entries,
   type EventRecord,
   type Lease,
   LOG_NAMES,
   type LogName,
   type LogRecord,
   type NewOutput,
+  type NewRecord,
   type OutputRecord,
-  type Records,
   type TurnSnapshot,
   type WriterOptions,
 } from '@turnstream/core/internal/log/turn-log'
@@ -291,7 +290,7 @@ export class EmbeddedTurn {
     return this.readers === 0 && isSealed(this.#committed?.state ?? this.#state)
   }
 
-  source<Name extends LogName>(log: Name, leave: () => void): LogSource<Records[Name]> {
+  source<Name extends LogName>(log: Name, leave: () => void): LogSource<LogRecord<Name>> {
     const release = log === 'events' ? this.events.hold() : undefined
     return {
       start: 0,
@@ -302,7 +301,7 @@ export class EmbeddedTurn {
       read: (after) => {
         this.checkThere()
         const block = log === 'events' ? this.#readEvents(after) : this.#readProcessed(after)
-        return block as Block<LogRecord> as Block<Records[Name]>
+        return block as Block<LogRecord> as Block<LogRecord<Name>>
       },
       changed: (seq, signal) => {
         const { head, sealed } = this.#shown(log)
@@ -363,14 +362,14 @@ export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<
     log: Name,
     turn: EmbeddedTurn | undefined,
     store: EmbeddedStore,
-    options?: WriterOptions<Entries[Name]>,
+    options?: WriterOptions<NewRecord<Name>>,
   ) {
     super(lease, log, store.clock, options)
     this.#turn = turn
     this.#store = store
   }
 
-  override write(entry: Entries[Name]): boolean {
+  override write(entry: NewRecord<Name>): boolean {
     const hasRoom = super.write(entry)
     if ('payload' in entry && hasAttachments(entry)) this.#turn?.expectLarge(entry)
     return hasRoom

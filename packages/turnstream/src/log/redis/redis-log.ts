@@ -212,8 +212,8 @@ class RedisLog implements log.TurnLog {
   open<Name extends log.LogName>(
     lease: log.Lease,
     name: Name,
-    options?: log.WriterOptions<log.Entries[Name]>,
-  ): log.LogWriter<log.Entries[Name]> {
+    options?: log.WriterOptions<log.NewRecord<Name>>,
+  ): log.LogWriter<log.NewRecord<Name>> {
     return openWriter(lease, name, this.#writerStore, options)
   }
 
@@ -222,7 +222,7 @@ class RedisLog implements log.TurnLog {
     name: Name,
     after: string,
     signal: StopSignal,
-  ): log.Tail<log.Records[Name]> {
+  ): log.Tail<log.LogRecord<Name>> {
     const open = async () => {
       this.#store.checkOpen()
       const { readers } = this.#store
@@ -230,7 +230,7 @@ class RedisLog implements log.TurnLog {
         name === 'events'
           ? await readers.openEvents(turnId, this.#keys.run(await this.#runOf(turnId)))
           : await readers.openProcessed(turnId, this.#keys.turn(turnId))
-      return source as LogSource<log.Records[Name]>
+      return source as LogSource<log.LogRecord<Name>>
     }
     return new LogTail(name, open, after, signal)
   }

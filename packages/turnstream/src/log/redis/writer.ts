@@ -1,9 +1,9 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import type {
-  Entries,
   Lease,
   LogName,
   NewOutput,
+  NewRecord,
   WriterOptions,
 } from '@turnstream/core/internal/log/turn-log'
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
@@ -177,7 +177,7 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
     lease: Lease,
     log: Name,
     store: WriterStore,
-    options: WriterOptions<Entries[Name]> | undefined,
+    options: WriterOptions<NewRecord<Name>> | undefined,
   ) {
     super(lease, log, store.clock, options)
     this.store = store
@@ -462,7 +462,7 @@ export function openWriter<Name extends LogName>(
   lease: Lease,
   log: Name,
   store: WriterStore,
-  options?: WriterOptions<Entries[Name]>,
+  options?: WriterOptions<NewRecord<Name>>,
 ): RedisWriter<Name> {
   const writer: RedisWriter<'events'> | RedisWriter<'processed'> =
     log === 'events'

@@ -1,4 +1,4 @@
-import type { LogName, Records, Tail } from '../../../../core/src/log/turn-log.ts'
+import type { LogName, LogRecord, Tail } from '../../../../core/src/log/turn-log.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 
 /** A log that knows who reads it and how far they are. */
@@ -14,7 +14,7 @@ export class CountingLog extends MemoryLog {
     name: Name,
     after: string,
     signal: AbortSignal,
-  ): Tail<Records[Name]> {
+  ): Tail<LogRecord<Name>> {
     const tail = super.tail(turnId, name, after, signal)
     const records = this.#counted(tail)
     return {

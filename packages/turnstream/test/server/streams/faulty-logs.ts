@@ -1,4 +1,4 @@
-import type { LogName, Records, Resync, Tail } from '../../../../core/src/log/turn-log.ts'
+import type { LogName, LogRecord, Resync, Tail } from '../../../../core/src/log/turn-log.ts'
 import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { START } from '../../../src/log/offsets.ts'
@@ -10,7 +10,7 @@ export class TrimmedLog extends MemoryLog {
     name: Name,
     after: string,
     signal: AbortSignal,
-  ): Tail<Records[Name]> {
+  ): Tail<LogRecord<Name>> {
     const rest = super.tail(turnId, name, '1-3', signal)
     let state: 'before' | 'announced' | 'begun' = 'before'
     return {
@@ -19,7 +19,7 @@ export class TrimmedLog extends MemoryLog {
         return state === 'announced' ? START : after
       },
       caughtUp: rest.caughtUp,
-      async *[Symbol.asyncIterator](): AsyncGenerator<Records[Name] | Resync> {
+      async *[Symbol.asyncIterator](): AsyncGenerator<LogRecord<Name> | Resync> {
         state = 'announced'
         yield { resync: 'trimmed' }
         state = 'begun'
@@ -35,7 +35,7 @@ export class UnreadableLog extends MemoryLog {
     throw new TurnstreamError('STORE_UNAVAILABLE', 'the wire was cut')
   }
 
-  override tail<Name extends LogName>(): Tail<Records[Name]> {
+  override tail<Name extends LogName>(): Tail<LogRecord<Name>> {
     return {
       cursor: START,
       caughtUp: new Promise(() => {}),
