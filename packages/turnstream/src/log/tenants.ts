@@ -16,7 +16,7 @@ export class Tenants<Log> {
   of(tenant: string): Log {
     const known = this.#logs.get(tenant)
     if (known !== undefined) return known
-    if (!isTenant(tenant)) throw new TurnstreamError('OPTION_INVALID', 'malformed tenant name')
+    checkTenant(tenant)
     const made = this.#make(tenant)
     this.#logs.set(tenant, made)
     return made
@@ -26,6 +26,10 @@ export class Tenants<Log> {
   entries(): Iterable<[string, Log]> {
     return this.#logs.entries()
   }
+}
+
+export function checkTenant(tenant: string): void {
+  if (!isTenant(tenant)) throw new TurnstreamError('OPTION_INVALID', 'malformed tenant name')
 }
 
 /** Returns the log of a tenant. For the default tenant it is the given log itself, however it is wrapped. */

@@ -1,58 +1,67 @@
 import { monotonicNow } from '@turnstream/core/internal/async/clock'
 import type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 import type * as log from '@turnstream/core/internal/log/turn-log'
-import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
-import { checkId, checkTurn } from '../records.ts'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
+import { checkId, checkTurn, damagedTurn, turnRecord } from '../records.ts'
 import {
   checkEpoch,
   checkReplaceable,
   claimed,
   firstState,
+  hasRunOut,
+  isSealed,
   leaseOf,
+  RECORDS_OUTLIVE_LOGS,
   TurnExistsError,
+  turnGone,
 } from '../rules.ts'
 import { LogTail } from '../tail.ts'
-import { Tenants } from '../tenants.ts'
+import { checkTenant } from '../tenants.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
-import type { EmbeddedThreads } from './embedded-threads.ts'
+import { EmbeddedThreads, type PlaceInThread } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
-import { indexedThreads, removeDamaged, removeTurn } from './removal.ts'
-import { formatPlace, NOT_ENDED, type StoredFacts, type TurnPlace } from './stored-turn.ts'
-import type { TenantTurns } from './tenant-turns.ts'
-
-/** How many turns of a thread to delete in one commit. */
-const TURNS_PER_COMMIT = 16
+import { unlessDamaged } from './environment.ts'
+import { EmbeddedKeyedRecords } from './keyed-records.ts'
+import { deleteThread, deleteTurn, indexedThreads } from './removal.ts'
+import {
+  formatPlace,
+  NOT_ENDED,
+  parseTurn,
+  type StoredFacts,
+  type StoredTurn,
+  TenantKeys,
+  type TurnPlace,
+} from './stored-turn.ts'
 
 /**
- * The turns of one tenant in one directory of one process. Writes are decided in memory, by the rules shared by all
- * backends, and stored by group commit. Nothing is visible or acknowledged before it is stored.
+ * The turns, threads and keyed records of one tenant in one directory of one process. Writes are decided in memory, by
+ * the rules shared by all backends, and stored by group commit. Nothing is visible or acknowledged before it is stored.
+ * Open turns and those with readers are in memory, once each and by id: building a store key for every token would be too
+ * expensive.
  */
 export class EmbeddedLog implements log.TurnLog {
+  readonly keys: TenantKeys
+  readonly threads: EmbeddedThreads
+  readonly keyedRecords: log.KeyedRecords
+  readonly retentionMs: number
   readonly #store: EmbeddedStore
-  readonly #tenants: Tenants<EmbeddedLog>
-  readonly #turns: TenantTurns
-  readonly #threads: EmbeddedThreads
+  readonly #turns = new Map<string, EmbeddedTurn>()
+  /** The open turn of a thread, as decided. */
+  readonly #openOfThread = new Map<string, EmbeddedTurn>()
 
-  constructor(store: EmbeddedStore, tenant = DEFAULT_TENANT, tenants?: Tenants<EmbeddedLog>) {
+  constructor(store: EmbeddedStore, tenant: string) {
+    this.keys = new TenantKeys(tenant)
+    this.retentionMs = store.retentionMs
     this.#store = store
-    this.#tenants =
-      tenants ?? new Tenants<EmbeddedLog>(this, (name, all) => new EmbeddedLog(store, name, all))
-    this.#turns = store.turnsOf(tenant)
-    this.#threads = this.#turns.threads
-  }
-
-  get keyedRecords(): log.KeyedRecords {
-    return this.#turns.keyedRecords
-  }
-
-  get retentionMs(): number {
-    return this.#store.retentionMs
+    this.threads = new EmbeddedThreads(this.keys, store, (threadId) => this.#hasTurns(threadId))
+    this.keyedRecords = new EmbeddedKeyedRecords(this, store)
   }
 
   ofTenant(tenant: string): log.TurnLog {
     this.#store.checkOpen()
-    return this.#tenants.of(tenant)
+    checkTenant(tenant)
+    return this.#store.logOf(tenant)
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
@@ -60,19 +69,19 @@ export class EmbeddedLog implements log.TurnLog {
     checkTurn(turn)
     const { commits, env, clock } = this.#store
     const { turnId, threadId, runId = turnId, owner, request, replaces, contentMs } = turn
-    const { keys } = this.#turns
+    const { keys } = this
     this.#checkNew(turnId, runId)
-    const open = this.#turns.openTurn(threadId)
+    const open = this.openTurn(threadId)
     if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
     const replaced = replaces === undefined ? undefined : this.#replaceable(turn, replaces)
     const now = clock.now()
-    const { ordinal, write } = this.#threads.addTurn(turn, now)
+    const { ordinal, write } = this.threads.addTurn(turn, now)
     const number = this.#store.takeNumber()
     const ids = { turnId, runId, threadId, number, ordinal }
     const facts = { ...ids, owner, createdAt: now, request, replaces, contentMs, ...NOT_ENDED }
     const added = new EmbeddedTurn(this.#store, keys, facts, firstState(0), false)
     added.until = monotonicNow(clock) + leaseMs
-    this.#turns.add(added)
+    this.add(added)
     if (runId !== turnId) commits.stage(env.tables.runs, keys.of(runId), turnId)
     await commits.store(added, {
       write: (writes) => {
@@ -80,37 +89,35 @@ export class EmbeddedLog implements log.TurnLog {
         const key = [keys.of(threadId), ordinal]
         const value = formatPlace({ turnId, replacedBy: turn.replacedBy })
         writes.push({ table: env.tables.threadTurns, key, value })
-        if (replaced !== undefined) this.#turns.replace(writes, replaced, { turnId, ordinal })
+        if (replaced !== undefined) this.threads.replaceTurns(writes, replaced, { turnId, ordinal })
       },
-      undo: () => this.#turns.remove(added),
+      undo: () => this.remove(added),
     })
     return leaseOf(added, added.state, now + leaseMs)
   }
 
   /** The turn that a new one replaces. */
   #replaceable(turn: log.NewTurn, replaces: string): StoredFacts | undefined {
-    const found = this.#turns.decided(replaces)?.facts
+    const found = this.decided(replaces)?.facts
     const isInThread = found?.threadId === turn.threadId
-    checkReplaceable(turn, isInThread ? this.#turns.placeOf(found) : undefined)
+    checkReplaceable(turn, isInThread ? this.threads.placeOf(found) : undefined)
     return found
   }
 
   #checkNew(turnId: string, runId: string): void {
-    const existing =
-      this.#turns.decided(turnId) ?? this.#turns.decided(this.#turnOfRun(runId) ?? '')
-    if (existing === undefined) return
-    throw new TurnExistsError(this.#turns.toRecord(existing.decided))
+    const existing = this.decided(turnId) ?? this.decided(this.#turnOfRun(runId) ?? '')
+    if (existing !== undefined) throw new TurnExistsError(this.#toRecord(existing.decided))
   }
 
   /** A run has its own entry only if its id differs from its turn's. */
   #turnOfRun(runId: string): string | undefined {
     const { commits, env } = this.#store
-    const turnId = commits.get(env.tables.runs, this.#turns.keys.of(runId)) ?? runId
-    return this.#turns.decided(turnId)?.facts.runId === runId ? turnId : undefined
+    const turnId = commits.get(env.tables.runs, this.keys.of(runId)) ?? runId
+    return this.decided(turnId)?.facts.runId === runId ? turnId : undefined
   }
 
   async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
-    const turn = this.#turns.existing(turnId)
+    const turn = this.existing(turnId)
     const { commits, clock } = this.#store
     const state = claimed(turn.state, turnId, monotonicNow(clock), leaseMs)
     const { until } = turn
@@ -124,7 +131,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
-    const turn = this.#turns.leased(lease)
+    const turn = this.#leased(lease)
     checkEpoch(turn.state, lease)
     const { clock } = this.#store
     turn.until = monotonicNow(clock) + leaseMs
@@ -136,7 +143,7 @@ export class EmbeddedLog implements log.TurnLog {
     name: Name,
     options?: log.WriterOptions<log.NewRecord<Name>>,
   ): log.LogWriter<log.NewRecord<Name>> {
-    const turn = this.#turns.decided(lease.turnId)
+    const turn = this.decided(lease.turnId)
     const own = turn?.creation === lease.creation ? turn : undefined
     return new EmbeddedWriter(lease, name, own, this.#store, options)
   }
@@ -147,38 +154,56 @@ export class EmbeddedLog implements log.TurnLog {
     after: string,
     signal: StopSignal,
   ): log.Tail<log.LogRecord<Name>> {
-    return new LogTail(name, () => this.#source(turnId, name), after, signal)
-  }
-
-  #source<Name extends log.LogName>(turnId: string, name: Name) {
-    const turn = this.#shown(turnId)
-    if (name === 'processed') turn.load()
-    return turn.source(name, this.#turns.hold(turn))
+    const open = () => {
+      const turn = this.#visible(turnId)
+      if (name === 'processed') turn.load()
+      return turn.source(name, this.#hold(turn))
+    }
+    return new LogTail(name, open, after, signal)
   }
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {
-    const turn = this.#shown(turnId)
+    const turn = this.#visible(turnId)
     turn.load()
     return turn.snapshot()
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {
     this.#store.checkOpen()
-    return this.#turns.getResponse(turnId)
+    const turn = this.#stored(turnId)
+    if (turn === undefined || this.#remains(turn) !== 'all') return undefined
+    const response = this.#store.env.tables.responses.get(turn.number)
+    if (response === undefined && turn.responseBytes !== undefined) {
+      throw new TurnstreamError('STORE_CORRUPT', `the Response of turn ${turnId} is missing`)
+    }
+    return response
   }
 
   async expired(limit: number): Promise<string[]> {
     this.#store.checkOpen()
-    return this.#turns.orphans(monotonicNow(this.#store.clock), limit)
+    return this.ownOrphans(limit)
   }
 
   async orphans(limit: number): Promise<log.Orphan[]> {
     this.#store.checkOpen()
-    return this.#store.orphans(monotonicNow(this.#store.clock), limit)
+    return this.#store.orphans(limit)
+  }
+
+  /** Open turns of this tenant with an expired lease. */
+  ownOrphans(limit: number): string[] {
+    const now = monotonicNow(this.#store.clock)
+    const orphans: string[] = []
+    for (const turn of this.#turns.values()) {
+      if (orphans.length >= limit) break
+      const { committed } = turn
+      const isOpen = committed !== undefined && !isSealed(committed.state)
+      if (isOpen && hasRunOut(turn.state, now)) orphans.push(turn.facts.turnId)
+    }
+    return orphans
   }
 
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
-    const turn = this.#turns.existing(turnId)
+    const turn = this.existing(turnId)
     if (turn.state.logs.events.sealed) return false
     if (turn.facts.cancelReason === undefined) turn.decide({ cancelReason: reason })
     await this.#store.commits.store(turn)
@@ -186,17 +211,41 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    return this.#turns.waitFor(lease, signal, ({ cancelReason }) => cancelReason)
+    return this.waitFor(lease, signal, ({ cancelReason }) => cancelReason)
+  }
+
+  /** Waits until a committed turn has what its owner waits for. */
+  async waitFor<Found>(
+    lease: log.Lease,
+    signal: AbortSignal,
+    find: (turn: StoredTurn) => Found | undefined,
+  ): Promise<Found> {
+    const release = this.#hold(this.#leased(lease))
+    try {
+      while (!signal.aborted) {
+        const turn = this.#leased(lease)
+        checkEpoch(turn.state, lease)
+        const { committed } = turn
+        const found = committed && find(committed)
+        if (found !== undefined) return found
+        await turn.ownership.wait(signal)
+      }
+    } finally {
+      release()
+    }
+    throw new TurnstreamError('ABORTED', 'the wait was aborted')
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
     this.#store.checkOpen()
-    return this.#turns.getRecord(turnId)
+    return this.#recordOf(turnId)
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
     this.#store.checkOpen()
-    return this.#turns.getRecordOfRun(runId)
+    const turnId = this.#store.env.tables.runs.get(this.keys.of(runId))
+    const record = this.#recordOf(turnId ?? runId)
+    return record?.runId === runId ? record : undefined
   }
 
   async listTurns(
@@ -204,23 +253,46 @@ export class EmbeddedLog implements log.TurnLog {
     options: log.TurnPageOptions = {},
   ): Promise<log.Page<log.ListedTurn>> {
     this.#store.checkOpen()
-    return this.#turns.listRecords(threadId, options)
+    const limit = pageLimit(options)
+    const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
+    const found: log.ListedTurn[] = []
+    for (const place of this.threads.places(threadId, options.first === 'newest', from)) {
+      const { replacedBy } = place
+      if (replacedBy !== undefined && options.replaced !== true) continue
+      const record = this.#listed(threadId, place)
+      if (record !== undefined) found.push({ ...record, ...(replacedBy && { replacedBy }) })
+      if (found.length > limit) break
+    }
+    return pageOf(found, limit, ({ ordinal }) => String(ordinal))
+  }
+
+  #listed(threadId: string, { turnId, ordinal, damage }: PlaceInThread) {
+    const damaged = damagedTurn({ turnId, threadId, ordinal })
+    if (damage !== undefined) return damaged
+    return unlessDamaged(() => {
+      // Places are removed with their turns: the key of the record was damaged.
+      if (this.#stored(turnId) === undefined) return damaged
+      const record = this.#recordOf(turnId)
+      // A damaged turn was deleted, and its id used again.
+      const isElsewhere = record?.ordinal !== ordinal || record.threadId !== threadId
+      return isElsewhere ? undefined : record
+    }, damaged)
   }
 
   async putThread(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
     this.#store.checkOpen()
     checkId('threadId', thread.threadId)
-    return await this.#threads.put(thread, replaces)
+    return await this.threads.put(thread, replaces)
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
     this.#store.checkOpen()
-    return this.#threads.get(threadId)
+    return this.threads.get(threadId)
   }
 
   async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
     this.#store.checkOpen()
-    return this.#threads.list(options)
+    return this.threads.list(options)
   }
 
   /** The threads of all tenants, including damaged records; per tenant, most recently changed last. */
@@ -232,73 +304,22 @@ export class EmbeddedLog implements log.TurnLog {
   /** The ids of a thread's turns in order. Yields an error for a damaged id. */
   *turnPlaces(threadId: string): Generator<TurnPlace | TurnstreamError> {
     this.#store.checkOpen()
-    for (const place of this.#turns.places(threadId)) yield place.damage ?? place
+    for (const place of this.threads.places(threadId)) yield place.damage ?? place
   }
 
   async countThreads(): Promise<number> {
     this.#store.checkOpen()
-    return this.#threads.count()
+    return this.threads.count()
   }
 
   async deleteTurn(turnId: string): Promise<boolean> {
     this.#store.checkOpen()
-    if (this.#isDamaged(turnId)) {
-      await removeDamaged(this.#store, this.#turns.keys, turnId)
-      return true
-    }
-    const turn = this.#turns.decided(turnId)
-    if (turn === undefined) return false
-    await this.#remove(turn)
-    return true
-  }
-
-  #isDamaged(turnId: string): boolean {
-    try {
-      this.#turns.find(turnId)
-      return false
-    } catch (error) {
-      if (!hasCode(error, 'STORE_CORRUPT')) throw error
-      return true
-    }
+    return deleteTurn(this.#store, this, turnId)
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
     this.#store.checkOpen()
-    const creation = this.#threads.creationOf(threadId)
-    if (creation === undefined) return false
-    // Yields to others between commits. The thread is removed with its last turns, so a turn created meanwhile is
-    // deleted with it or starts a new thread.
-    while (this.#threads.creationOf(threadId) === creation) {
-      const turns = this.#turnsOf(threadId, TURNS_PER_COMMIT + 1)
-      const isLast = turns.length <= TURNS_PER_COMMIT
-      const removed = turns
-        .slice(0, TURNS_PER_COMMIT)
-        .map((turn) =>
-          typeof turn === 'string'
-            ? removeDamaged(this.#store, this.#turns.keys, turn)
-            : this.#remove(turn),
-        )
-      await Promise.all(isLast ? [...removed, this.#threads.remove(threadId)] : removed)
-    }
-    return true
-  }
-
-  #remove(turn: EmbeddedTurn): Promise<void> {
-    return removeTurn(this.#store, turn, new TurnstreamError('TURN_DELETED', turn.facts.turnId))
-  }
-
-  /** Some turns of a thread as decided, including expired ones not swept yet; the ids of damaged ones. */
-  #turnsOf(threadId: string, limit: number): (EmbeddedTurn | string)[] {
-    const open = this.#turns.openTurn(threadId)
-    const turns: (EmbeddedTurn | string)[] = open === undefined ? [] : [open]
-    for (const { turnId, damage } of this.#turns.places(threadId)) {
-      if (turns.length === limit) break
-      // A damaged place is removed with the thread.
-      if (damage !== undefined || turnId === open?.facts.turnId) continue
-      const turn = this.#isDamaged(turnId) ? turnId : this.#turns.find(turnId)
-      if (typeof turn === 'string' || turn?.facts.threadId === threadId) turns.push(turn)
-    }
-    return turns
+    return deleteThread(this.#store, this, threadId)
   }
 
   async bytesKept(): Promise<number> {
@@ -310,10 +331,139 @@ export class EmbeddedLog implements log.TurnLog {
     return this.#store.close()
   }
 
-  /** For readers: unstored turns do not exist. */
-  #shown(turnId: string): EmbeddedTurn {
-    const turn = this.#turns.existing(turnId)
+  add(turn: EmbeddedTurn): void {
+    const { turnId, threadId } = turn.facts
+    this.#turns.set(turnId, turn)
+    this.#openOfThread.set(threadId, turn)
+  }
+
+  remove(turn: EmbeddedTurn): void {
+    const { turnId, threadId } = turn.facts
+    if (this.#turns.get(turnId) === turn) this.#turns.delete(turnId)
+    if (this.#openOfThread.get(threadId) === turn) this.#openOfThread.delete(threadId)
+  }
+
+  /** Restores a removed turn. */
+  restore(turn: EmbeddedTurn): void {
+    if (turn.isSealed) this.#turns.set(turn.facts.turnId, turn)
+    else this.add(turn)
+    this.forgetIdle(turn)
+  }
+
+  /** Keeps a turn in memory until the returned function is called, once. */
+  #hold(turn: EmbeddedTurn): () => void {
+    const { turnId } = turn.facts
+    if (!this.#turns.has(turnId)) this.#turns.set(turnId, turn)
+    turn.readers += 1
+    return () => {
+      turn.readers -= 1
+      this.forgetIdle(turn)
+    }
+  }
+
+  /** An ended turn stays in memory only while it has readers. */
+  forgetIdle(turn: EmbeddedTurn): void {
+    if (turn.isIdle) this.remove(turn)
+  }
+
+  /** Ends the readers of all turns with this error. */
+  endAll(reason: TurnstreamError): void {
+    for (const turn of this.#turns.values()) turn.end(reason)
+  }
+
+  openTurn(threadId: string): EmbeddedTurn | undefined {
+    const turn = this.#openOfThread.get(threadId)
+    return turn?.isSealed === false ? turn : undefined
+  }
+
+  /** The turn as decided, loaded if necessary; undefined if there is none. */
+  find(turnId: string): EmbeddedTurn | undefined {
+    const loaded = this.#turns.get(turnId)
+    if (loaded !== undefined) return loaded
+    const { commits, env } = this.#store
+    const text = commits.get(env.tables.turns, this.#key(turnId))
+    if (text === undefined) return undefined
+    const turn = parseTurn(text)
+    return new EmbeddedTurn(this.#store, this.keys, turn, turn.state, true)
+  }
+
+  /** The turn as decided, unless it has expired. */
+  decided(turnId: string): EmbeddedTurn | undefined {
+    const turn = this.find(turnId)
+    if (turn?.isSealed !== true) return turn
+    return this.#remains(turn.decided) === 'nothing' ? undefined : turn
+  }
+
+  /** The same, or TURN_UNKNOWN or TURN_EXPIRED. */
+  existing(turnId: string): EmbeddedTurn {
+    this.#store.checkOpen()
+    const turn = this.decided(turnId)
+    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    if (this.#remains(turn.decided) === 'record') throw new TurnstreamError('TURN_EXPIRED', turnId)
+    return turn
+  }
+
+  /** The same for readers: unstored turns do not exist. */
+  #visible(turnId: string): EmbeddedTurn {
+    const turn = this.existing(turnId)
     if (turn.committed === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     return turn
+  }
+
+  /** To its owner, a deleted turn is a lost lease. */
+  #leased(lease: log.Lease): EmbeddedTurn {
+    this.#store.checkOpen()
+    const turn = this.decided(lease.turnId)
+    if (turn?.creation === lease.creation) return turn
+    throw turnGone(lease.turnId)
+  }
+
+  /** The turn as visible to readers. */
+  #stored(turnId: string): StoredTurn | undefined {
+    const loaded = this.#turns.get(turnId)?.committed
+    if (loaded !== undefined) return loaded
+    const text = this.#store.env.tables.turns.get(this.#key(turnId))
+    return text === undefined ? undefined : parseTurn(text)
+  }
+
+  #recordOf(turnId: string): log.TurnRecord | undefined {
+    const turn = this.#stored(turnId)
+    return turn && this.#remains(turn) !== 'nothing' ? this.#toRecord(turn) : undefined
+  }
+
+  #toRecord(turn: StoredTurn): log.TurnRecord {
+    return turnRecord(turn, turn.state, this.#remains(turn) !== 'all')
+  }
+
+  /** STORE_CORRUPT for a turn known to be damaged. */
+  #key(turnId: string): string {
+    const key = this.keys.of(turnId)
+    if (!this.#store.damaged.has(key)) return key
+    throw new TurnstreamError('STORE_CORRUPT', `turn ${turnId} is damaged`)
+  }
+
+  /** Whether a thread has turns left, as decided. */
+  #hasTurns(threadId: string): boolean {
+    if (this.openTurn(threadId) !== undefined) return true
+    for (const { turnId, damage } of this.threads.places(threadId)) {
+      // An unreadable turn exists until the sweeper removes it.
+      if (damage !== undefined) return true
+      try {
+        if (this.#recordOf(turnId) !== undefined) return true
+      } catch {
+        return true
+      }
+    }
+    return false
+  }
+
+  /** What is left of a turn at this age. The sweeper removes the rest later. */
+  #remains(turn: StoredTurn): 'all' | 'record' | 'nothing' {
+    const { state, endedAt, expired, contentUntil = Infinity } = turn
+    if (!isSealed(state) || endedAt === undefined) return 'all'
+    const { clock, steadyNow, retentionMs } = this.#store
+    const age = clock.now() - endedAt
+    if (age >= retentionMs * RECORDS_OUTLIVE_LOGS) return 'nothing'
+    return expired || age >= retentionMs || steadyNow() >= contentUntil ? 'record' : 'all'
   }
 }

@@ -5,13 +5,13 @@ import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/err
 import { migrate } from './compact.ts'
 import { checkTablePages, DATA_FILE, removeCopy, storeError } from './data-file.ts'
 import { checkWritable, lockDirectory, makeDirectory, StoreFiles } from './directory.ts'
+import { EmbeddedLog } from './embedded-log.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
-import { Environment, type Tables, type Write } from './environment.ts'
+import { Environment, type Tables, unlessDamaged, type Write } from './environment.ts'
 import { GroupCommit, JournalEntry } from './group-commit.ts'
 import type { EmbeddedLogOptions } from './open.ts'
 import { readTurn, Sweeper } from './removal.ts'
 import { DAMAGED, parseKey } from './stored-turn.ts'
-import { TenantTurns } from './tenant-turns.ts'
 import { Chunks } from './turn-events.ts'
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000
@@ -54,7 +54,7 @@ export class EmbeddedStore {
   #filesCheckedAt: number
   readonly #unlock: () => Promise<void>
   readonly #sweeper: Sweeper
-  readonly #tenants = new Map<string, TenantTurns>()
+  readonly #tenants = new Map<string, EmbeddedLog>()
   /** Keys of open turns with damaged parts. */
   readonly damaged = new Set<string>()
   #closing: Promise<void> | undefined
@@ -116,10 +116,10 @@ export class EmbeddedStore {
     return number
   }
 
-  turnsOf(tenant: string): TenantTurns {
+  logOf(tenant: string): EmbeddedLog {
     const known = this.#tenants.get(tenant)
     if (known !== undefined) return known
-    const created = new TenantTurns(tenant, this)
+    const created = new EmbeddedLog(this, tenant)
     this.#tenants.set(tenant, created)
     return created
   }
@@ -127,14 +127,14 @@ export class EmbeddedStore {
   /** The turn with this store key. */
   findTurn(key: string): EmbeddedTurn | undefined {
     const { tenant, id } = parseKey(key)
-    return this.turnsOf(tenant).find(id)
+    return this.logOf(tenant).find(id)
   }
 
   /** The orphaned turns of all tenants. */
-  orphans(now: number, limit: number): Orphan[] {
+  orphans(limit: number): Orphan[] {
     const orphans: Orphan[] = []
-    for (const [tenant, turns] of this.#tenants) {
-      const found = turns.orphans(now, limit - orphans.length)
+    for (const [tenant, log] of this.#tenants) {
+      const found = log.ownOrphans(limit - orphans.length)
       for (const turnId of found) orphans.push({ tenant, turnId })
     }
     return orphans
@@ -154,7 +154,7 @@ export class EmbeddedStore {
   }
 
   #endAll(reason: TurnstreamError): void {
-    for (const turns of this.#tenants.values()) for (const turn of turns.values()) turn.end(reason)
+    for (const log of this.#tenants.values()) log.endAll(reason)
   }
 
   close(): Promise<void> {
@@ -197,7 +197,7 @@ export class EmbeddedStore {
     const rest = [...turns.values()].filter((turn) => !damaged.has(turn))
     for (const turn of rest) turn.settleHeads()
     await this.#emptyJournal(rest, damaged)
-    for (const turn of rest) this.turnsOf(turn.keys.tenant).add(turn)
+    for (const turn of rest) this.logOf(turn.keys.tenant).add(turn)
   }
 
   /** Undefined if the turn's record is damaged: its readers get the error. */
@@ -205,13 +205,8 @@ export class EmbeddedStore {
     const { tables } = this.env
     const key = unlessDamaged(() => tables.open.getListed(number)) ?? keyWithNumber(tables, number)
     if (key === undefined) return undefined
-    try {
-      const turn = this.findTurn(key)
-      if (turn !== undefined) return turn
-    } catch (error) {
-      if (!hasCode(error, 'STORE_CORRUPT')) throw error
-      return undefined
-    }
+    const turn = unlessDamaged(() => this.findTurn(key), null)
+    if (turn !== undefined) return turn ?? undefined
     const missing = new TurnstreamError('STORE_CORRUPT', `turn ${parseKey(key).id} is missing`)
     if (onDamage === undefined) throw missing
     onDamage(missing)
@@ -269,18 +264,8 @@ function keyWithNumber(tables: Tables, number: number): string | undefined {
 }
 
 function isIntact(read: () => void): boolean {
-  const isRead = unlessDamaged(() => {
+  return unlessDamaged(() => {
     read()
     return true
-  })
-  return isRead ?? false
-}
-
-function unlessDamaged<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (!hasCode(error, 'STORE_CORRUPT')) throw error
-    return undefined
-  }
+  }, false)
 }

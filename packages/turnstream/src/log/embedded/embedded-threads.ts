@@ -7,6 +7,7 @@ import type {
   PageOptions,
   Replaced,
   ThreadRecord,
+  TurnRecord,
 } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
@@ -19,9 +20,9 @@ import {
   type ThreadPlace,
 } from '../paging.ts'
 import { mayReplace } from '../rules.ts'
-import type { Environment, Write } from './environment.ts'
+import { type Environment, type Table, unlessDamaged, type Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
-import type { TenantKeys } from './stored-turn.ts'
+import { formatPlace, parsePlace, type TenantKeys, type TurnPlace } from './stored-turn.ts'
 
 /** Threads are counted in steps of this many, about a millisecond each. */
 const COUNT_STEP = 1000
@@ -42,7 +43,16 @@ interface Store {
   readonly retentionMs: number
 }
 
-/** Thread records of a tenant, and their order by last change. */
+/** How many places of a thread are read at once. */
+const PLACES_AT_ONCE = 64
+
+/** A place with its position. `damage` is set if it cannot be read; then the turn id is a substitute. */
+export interface PlaceInThread extends TurnPlace {
+  readonly ordinal: number
+  readonly damage?: TurnstreamError
+}
+
+/** Thread records of a tenant, their order by last change, and the places of their turns. */
 export class EmbeddedThreads {
   readonly #keys: TenantKeys
   readonly #env: Environment
@@ -117,6 +127,54 @@ export class EmbeddedThreads {
         writes.push({ table: recency, key: this.#keys.recency(before.record) })
       }
       writes.push({ table: recency, key: this.#keys.recency(after.record), value: '' })
+    }
+  }
+
+  placeOf({ threadId, ordinal }: Pick<TurnRecord, 'threadId' | 'ordinal'>): TurnPlace | undefined {
+    const text = this.#env.tables.threadTurns.get([this.#keys.of(threadId), ordinal])
+    return text === undefined ? undefined : parsePlace(text)
+  }
+
+  /** Marks the turns of a thread from one to before another as replaced by that one. */
+  replaceTurns(
+    writes: Write[],
+    { threadId, ordinal: first }: Pick<TurnRecord, 'threadId' | 'ordinal'>,
+    { turnId: replacedBy, ordinal }: Pick<TurnRecord, 'turnId' | 'ordinal'>,
+  ): void {
+    const key = this.#keys.of(threadId)
+    const table = this.#env.tables.threadTurns
+    for (const place of table.getRange({ start: [key, first], end: [key, ordinal] })) {
+      const { turnId, replacedBy: earlier } = parsePlace(place.value)
+      if (earlier !== undefined) continue
+      writes.push({ table, key: place.key, value: formatPlace({ turnId, replacedBy }) })
+    }
+  }
+
+  /** The turns of a thread, including expired and replaced ones, after an ordinal if given. */
+  *places(threadId: string, isReverse = false, from?: number): Generator<PlaceInThread> {
+    const key = this.#keys.of(threadId)
+    const table = this.#env.tables.threadTurns
+    const oldest: Key = [key, 0]
+    const newest: Key = [key, Infinity]
+    const end = isReverse ? oldest : newest
+    let start: Key = from === undefined ? (isReverse ? newest : oldest) : [key, from]
+    for (;;) {
+      const range = { start, end, reverse: isReverse, exclusiveStart: true, limit: PLACES_AT_ONCE }
+      // An LMDB cursor must not stay open while turns are read.
+      const found: Key[] = [...table.getKeys(range)]
+      for (const place of found) {
+        const ordinal = Array.isArray(place) ? Number(place[1]) : Number.NaN
+        const damage = (error: TurnstreamError) => ({
+          turnId: `unreadable-${ordinal}`,
+          ordinal,
+          damage: error,
+        })
+        const text = readPlace(table, place)
+        yield text instanceof TurnstreamError ? damage(text) : { ...parsePlace(text), ordinal }
+      }
+      const last = found.at(-1)
+      if (last === undefined || found.length < PLACES_AT_ONCE) return
+      start = last
     }
   }
 
@@ -250,12 +308,12 @@ export class EmbeddedThreads {
   }
 }
 
-function unlessDamaged<T, Other>(read: () => T, other: Other): T | Other {
+function readPlace(table: Table, key: Key): string | TurnstreamError {
   try {
-    return read()
+    return table.getListed(key)
   } catch (error) {
     if (!hasCode(error, 'STORE_CORRUPT')) throw error
-    return other
+    return error
   }
 }
 

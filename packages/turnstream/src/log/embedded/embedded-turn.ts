@@ -392,7 +392,7 @@ export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<
 
   protected override ended(): void {
     const turn = this.#turn
-    if (turn !== undefined) this.#store.turnsOf(turn.keys.tenant).forgetIdle(turn)
+    if (turn !== undefined) this.#store.logOf(turn.keys.tenant).forgetIdle(turn)
   }
 
   override take(): Taken<Name> {

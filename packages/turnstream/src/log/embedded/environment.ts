@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { Database, Key, RangeOptions, RootDatabase, RootDatabaseOptions } from 'lmdb'
 import { checkDataFile, DiskRoom, PRIVATE, storeError } from './data-file.ts'
 import type { SyncPolicy } from './open.ts'
@@ -206,6 +206,16 @@ export function checkTables(file: string, tables: Tables, existing: ReadonlySet<
     if ((first === undefined) !== (table.entryCount === 0)) {
       throw damaged(file, `table ${table.name} is unreadable`)
     }
+  }
+}
+
+/** Returns what is read, or `other` if that is damaged. */
+export function unlessDamaged<T, Other = undefined>(read: () => T, other?: Other): T | Other {
+  try {
+    return read()
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    return other as Other
   }
 }
 

@@ -13,9 +13,9 @@ import {
   MAX_VALUES,
   withValue,
 } from '../keyed-records.ts'
+import type { EmbeddedLog } from './embedded-log.ts'
 import type { Environment } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
-import type { TenantTurns } from './tenant-turns.ts'
 
 /** Maximum keys swept in one commit. */
 const KEYS_PER_STEP = 100
@@ -41,11 +41,11 @@ function indexKey(until: number, key: string): Key {
 
 /** The keyed records of one tenant. */
 export class EmbeddedKeyedRecords implements KeyedRecords {
-  readonly #turns: TenantTurns
+  readonly #log: EmbeddedLog
   readonly #store: Store
 
-  constructor(turns: TenantTurns, store: Store) {
-    this.#turns = turns
+  constructor(log: EmbeddedLog, store: Store) {
+    this.#log = log
     this.#store = store
   }
 
@@ -64,7 +64,7 @@ export class EmbeddedKeyedRecords implements KeyedRecords {
     checkKeys(keys)
     const now = steadyNow()
     return keys.map((key) => {
-      const values = parseValues(env.tables.store.get(recordKey(this.#turns.keys.of(key))))
+      const values = parseValues(env.tables.store.get(recordKey(this.#log.keys.of(key))))
       return liveValues(values, now).at(-1)?.[1]
     })
   }
@@ -73,7 +73,7 @@ export class EmbeddedKeyedRecords implements KeyedRecords {
     const { commits, env, steadyNow } = this.#store
     this.#store.checkOpen()
     checkKeys([key])
-    const name = recordKey(this.#turns.keys.of(key))
+    const name = recordKey(this.#log.keys.of(key))
     const live = liveValues(parseValues(commits.get(env.tables.store, name)), steadyNow())
     const newest = live.pop()
     if (newest !== undefined) await this.#replace(key, () => live)
@@ -88,7 +88,7 @@ export class EmbeddedKeyedRecords implements KeyedRecords {
   ): Promise<void> {
     const { commits, env } = this.#store
     const { store, ended } = env.tables
-    const own = this.#turns.keys.of(key)
+    const own = this.#log.keys.of(key)
     const before = parseValues(commits.get(store, recordKey(own)))
     const after = change(before)
     commits.stage(store, recordKey(own), after.length === 0 ? undefined : JSON.stringify(after))
@@ -105,7 +105,7 @@ export class EmbeddedKeyedRecords implements KeyedRecords {
     checkTurnRecord(key, value)
     const { commits } = this.#store
     for (;;) {
-      const turn = this.#turns.existing(turnId)
+      const turn = this.#log.existing(turnId)
       const { cancelReason, values } = turn.facts
       const before = findValue(turn.committed?.values, key)
       if (before !== undefined) return { isAdded: false, value: before }
@@ -121,11 +121,11 @@ export class EmbeddedKeyedRecords implements KeyedRecords {
   }
 
   async find(turnId: string, key: string): Promise<string | undefined> {
-    return findValue(this.#turns.existing(turnId).committed?.values, key)
+    return findValue(this.#log.existing(turnId).committed?.values, key)
   }
 
   watch(lease: Lease, key: string, signal: AbortSignal): Promise<string> {
-    return this.#turns.waitFor(lease, signal, ({ values }) => findValue(values, key))
+    return this.#log.waitFor(lease, signal, ({ values }) => findValue(values, key))
   }
 }
 

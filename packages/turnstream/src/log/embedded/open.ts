@@ -2,7 +2,7 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import type { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { EmbeddedLog } from './embedded-log.ts'
+import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
 import { EmbeddedStore } from './embedded-store.ts'
 
 /**
@@ -33,7 +33,7 @@ export interface EmbeddedLogOptions {
  * STORE_VERSION if a newer version wrote it. Leases of open turns count as expired: their owners have died.
  */
 export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<TurnLog> {
-  return new EmbeddedLog(await EmbeddedStore.open(options))
+  return (await EmbeddedStore.open(options)).logOf(DEFAULT_TENANT)
 }
 
 /** Opens a store also when its lists are damaged, to save what is left. LMDB may crash while it is read. */
@@ -41,5 +41,5 @@ export async function openDamagedLog(
   options: EmbeddedLogOptions,
   onDamage: (error: TurnstreamError) => void,
 ): Promise<TurnLog> {
-  return new EmbeddedLog(await EmbeddedStore.open(options, onDamage))
+  return (await EmbeddedStore.open(options, onDamage)).logOf(DEFAULT_TENANT)
 }

@@ -1,21 +1,24 @@
-import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
 import type { Key } from 'lmdb'
 import type { ThreadPlace } from '../paging.ts'
 import { CHUNK_RECORDS } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
+import type { EmbeddedLog } from './embedded-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
-import type { Table, Tables, Write } from './environment.ts'
+import { type Table, type Tables, unlessDamaged, type Write } from './environment.ts'
 import { sweepKeyedRecords } from './keyed-records.ts'
-import { placesOf } from './lost-places.ts'
 import {
   DAMAGED,
   type ExpiryKey,
   expiryKey,
+  parseKey,
+  parsePlace,
   parseTurn,
   type StoredTurn,
-  type TenantKeys,
+  TenantKeys,
 } from './stored-turn.ts'
 
 /** Maximum turns, and approximate maximum log keys, swept in one commit. */
@@ -28,7 +31,65 @@ const THREADS_PER_STEP = 100
 /** Threads with turns are checked in every pass: passes per retention period. */
 const PASSES_PER_RETENTION = 100
 
-const LISTED_AT_ONCE = 1000
+/** How many keys are read at once. */
+const READ_AT_ONCE = 1000
+
+/** How many turns of a thread to delete in one commit. */
+const TURNS_PER_COMMIT = 16
+
+/** Deletes a turn in any state. Returns false if there is none. */
+export async function deleteTurn(
+  store: EmbeddedStore,
+  log: EmbeddedLog,
+  turnId: string,
+): Promise<boolean> {
+  const turn = unlessDamaged(() => log.decided(turnId), null)
+  if (turn === undefined) return false
+  await (turn === null ? removeDamaged(store, log.keys, turnId) : removeDeleted(store, turn))
+  return true
+}
+
+function removeDeleted(store: EmbeddedStore, turn: EmbeddedTurn): Promise<void> {
+  return removeTurn(store, turn, new TurnstreamError('TURN_DELETED', turn.facts.turnId))
+}
+
+/** Deletes a thread and its turns. Returns false if there is none. */
+export async function deleteThread(
+  store: EmbeddedStore,
+  log: EmbeddedLog,
+  threadId: string,
+): Promise<boolean> {
+  const { threads, keys } = log
+  const creation = threads.creationOf(threadId)
+  if (creation === undefined) return false
+  // Yields to others between commits. The thread is removed with its last turns, so a turn created meanwhile is
+  // deleted with it or starts a new thread.
+  while (threads.creationOf(threadId) === creation) {
+    const turns = turnsOf(log, threadId, TURNS_PER_COMMIT + 1)
+    const isLast = turns.length <= TURNS_PER_COMMIT
+    const removed = turns
+      .slice(0, TURNS_PER_COMMIT)
+      .map((turn) =>
+        typeof turn === 'string' ? removeDamaged(store, keys, turn) : removeDeleted(store, turn),
+      )
+    await Promise.all(isLast ? [...removed, threads.remove(threadId)] : removed)
+  }
+  return true
+}
+
+/** Some turns of a thread as decided, including expired ones not swept yet; the ids of damaged ones. */
+function turnsOf(log: EmbeddedLog, threadId: string, limit: number): (EmbeddedTurn | string)[] {
+  const open = log.openTurn(threadId)
+  const turns: (EmbeddedTurn | string)[] = open === undefined ? [] : [open]
+  for (const { turnId, damage } of log.threads.places(threadId)) {
+    if (turns.length === limit) break
+    // A damaged place is removed with the thread.
+    if (damage !== undefined || turnId === open?.facts.turnId) continue
+    const turn = unlessDamaged(() => log.find(turnId), turnId)
+    if (typeof turn === 'string' || turn?.facts.threadId === threadId) turns.push(turn)
+  }
+  return turns
+}
 
 /** Removes a turn completely and ends its readers. */
 export async function removeTurn(
@@ -39,12 +100,12 @@ export async function removeTurn(
   const { commits } = store
   const { tables } = store.env
   const { keys } = turn
-  const turns = store.turnsOf(keys.tenant)
+  const log = store.logOf(keys.tenant)
   const stored = turn.decided
   const { number, turnId, runId, threadId, ordinal, endedAt } = stored
   turn.isDiscarded = true
   turn.removal = reason
-  turns.remove(turn)
+  log.remove(turn)
   commits.stage(tables.turns, keys.of(turnId), undefined)
   if (runId !== turnId) commits.stage(tables.runs, keys.of(runId), undefined)
   await commits.store(undefined, {
@@ -63,7 +124,7 @@ export async function removeTurn(
     undo: () => {
       turn.isDiscarded = false
       turn.removal = undefined
-      if (turn.committed !== undefined) turns.restore(turn)
+      if (turn.committed !== undefined) log.restore(turn)
     },
   })
 }
@@ -105,34 +166,39 @@ export async function removeDamaged(
 }
 
 function isUnreadable({ commits, env }: EmbeddedStore, key: string): boolean {
-  try {
-    commits.get(env.tables.turns, key)
-    return false
-  } catch (error) {
-    if (!hasCode(error, 'STORE_CORRUPT')) throw error
-    return true
-  }
+  return unlessDamaged(() => commits.get(env.tables.turns, key), null) === null
 }
 
 /** Undefined if it is damaged, or missing. */
 export function readTurn(tables: Tables, key: string): StoredTurn | undefined {
-  try {
-    return parseTurn(tables.turns.get(key) ?? '')
-  } catch (error) {
-    if (!hasCode(error, 'STORE_CORRUPT')) throw error
-    return undefined
-  }
+  return unlessDamaged(() => parseTurn(tables.turns.get(key) ?? ''))
 }
 
 function openNumbers({ open }: Tables, turnKey: string): Key[] {
-  return [...open.getKeys({})].filter((number) => {
-    try {
-      return open.get(number) === turnKey
-    } catch (error) {
-      if (!hasCode(error, 'STORE_CORRUPT')) throw error
-      return false
+  return [...open.getKeys({})].filter((number) => unlessDamaged(() => open.get(number)) === turnKey)
+}
+
+/** The places of a turn whose record does not name its thread, found by reading those of all turns. */
+async function placesOf({ threadTurns }: Tables, turnKey: string): Promise<Key[]> {
+  const found: Key[] = []
+  let start: Key = ['']
+  for (;;) {
+    const range = { start, exclusiveStart: true, limit: READ_AT_ONCE }
+    const keys: Key[] = [...threadTurns.getKeys(range)]
+    for (const key of keys) {
+      if (turnKeyAt(threadTurns, key) === turnKey) found.push(key)
     }
-  })
+    const last = keys.at(-1)
+    if (last === undefined) return found
+    start = last
+    if (isSliceOver()) await nextSlice()
+  }
+}
+
+function turnKeyAt(threadTurns: Table, place: Key): string | undefined {
+  if (!Array.isArray(place)) return undefined
+  const keys = new TenantKeys(parseKey(String(place[0])).tenant)
+  return unlessDamaged(() => keys.of(parsePlace(threadTurns.getListed(place)).turnId))
 }
 
 function removeLogs(writes: Write[], tables: Tables, { number }: StoredTurn): void {
@@ -292,7 +358,7 @@ export class Sweeper {
     const { retentionMs, onError } = this.#store
     if (this.#at === undefined && now < this.#nextPassAt) return false
     const due = this.#nextThreads(now - retentionMs)
-    const sweeps = due.map((place) => this.#store.turnsOf(place.tenant).threads.sweep(place))
+    const sweeps = due.map((place) => this.#store.logOf(place.tenant).threads.sweep(place))
     for (const each of await Promise.allSettled(sweeps)) {
       if (each.status === 'rejected') onError(each.reason)
     }
@@ -307,7 +373,7 @@ export class Sweeper {
     const range = { start: this.#at ?? [0], exclusiveStart: true, limit: THREADS_PER_STEP }
     let last: IndexedThread | undefined
     for (const key of this.#store.env.tables.recency.getKeys(range)) {
-      last = parsePlace(key)
+      last = parseRecency(key)
       if (last === undefined) continue
       if (last.updatedAt > until) {
         this.#at = last.tenant === DEFAULT_TENANT ? [''] : [last.tenant, Infinity]
@@ -340,9 +406,9 @@ interface IndexedThread extends ThreadPlace {
 export function* indexedThreads(recency: Table): Generator<IndexedThread> {
   let start: Key = [0]
   for (;;) {
-    const keys: Key[] = [...recency.getKeys({ start, exclusiveStart: true, limit: LISTED_AT_ONCE })]
+    const keys: Key[] = [...recency.getKeys({ start, exclusiveStart: true, limit: READ_AT_ONCE })]
     for (const key of keys) {
-      const place = parsePlace(key)
+      const place = parseRecency(key)
       if (place !== undefined) yield place
     }
     const last = keys.at(-1)
@@ -351,7 +417,7 @@ export function* indexedThreads(recency: Table): Generator<IndexedThread> {
   }
 }
 
-function parsePlace(key: unknown): IndexedThread | undefined {
+function parseRecency(key: unknown): IndexedThread | undefined {
   if (!Array.isArray(key)) return undefined
   const [tenant, updatedAt, threadId] = key.length === 2 ? [DEFAULT_TENANT, ...key] : key
   return { tenant: String(tenant), updatedAt: Number(updatedAt), threadId: String(threadId) }
