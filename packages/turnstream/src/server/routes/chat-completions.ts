@@ -15,8 +15,6 @@ import {
 import { ChatCompletionsEncoder } from '@turnstream/core/internal/formats/chat-completions/write'
 import type { ChatCompletionsOptions } from '@turnstream/core/internal/formats/chat-completions/write-chunks'
 import { chatCompletion } from '@turnstream/core/internal/formats/chat-completions/write-completion'
-import { parameterError } from '@turnstream/core/internal/formats/openai-errors'
-import { requestInvalid } from '@turnstream/core/internal/formats/request-errors'
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
@@ -32,6 +30,7 @@ import {
   answerHeaders,
   answerTurn,
   followAnswer,
+  refuseInvalid,
   startVendorTurn,
   streamAnswer,
   type VendorTurn,
@@ -47,12 +46,12 @@ const chatRoute = spec.route('post', ROUTES.chatCompletions, {
   request: { headers: vendorHeadersSchema, body: spec.jsonBody(chatBodySchema) },
   responses: {
     200: {
-      description: 'The completion, or with `stream` its chunks and then `[DONE]`',
+      ...spec.jsonOrSse(
+        'The completion, or with `stream` its chunks and then `[DONE]`',
+        chatCompletionSchema,
+        chatChunkSchema,
+      ),
       headers: answerHeaders,
-      content: {
-        ...spec.json('', chatCompletionSchema).content,
-        ...spec.sse('', chatChunkSchema).content,
-      },
     },
     ...spec.openaiRefusals(...ANSWER_REFUSALS),
   },
@@ -78,11 +77,7 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
           return sendJson<z.infer<typeof chatCompletionSchema>>(c, context, encodeJson(completion))
         })
       }),
-    (result) => {
-      if (result.success) return
-      if (result.target === 'json') throw parameterError(result.error)
-      throw requestInvalid('headers', result.error)
-    },
+    refuseInvalid,
   )
 }
 

@@ -1,4 +1,3 @@
-import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { messagesError } from '@turnstream/core/internal/formats/messages/errors'
 import { decodeMessagesRequest } from '@turnstream/core/internal/formats/messages/request-in'
 import {
@@ -18,11 +17,9 @@ import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-g
 import { encodeSse } from '@turnstream/core/internal/sse/encode'
 import type { Context } from 'hono'
 import * as z from 'zod'
-import { START } from '../../log/offsets.ts'
-import { estimateTokens } from '../../turns/thread-history.ts'
-import { inputItems } from '../../turns/turn-request.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendJson, sendRead } from '../json-response.ts'
+import { eventsSoFar } from '../openai/stored-responses.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
@@ -30,6 +27,7 @@ import {
   ANSWER_REFUSALS,
   answerHeaders,
   answerTurn,
+  estimateInputTokens,
   followAnswer,
   startVendorTurn,
   streamAnswer,
@@ -44,12 +42,12 @@ const createRoute = spec.route('post', ROUTES.messages, {
   request: { headers: vendorHeadersSchema, body: spec.jsonBody(messagesBodySchema) },
   responses: {
     200: {
-      description: 'The message, or with `stream` its events',
+      ...spec.jsonOrSse(
+        'The message, or with `stream` its events',
+        messageSchema,
+        messagesEventSchema,
+      ),
       headers: answerHeaders,
-      content: {
-        ...spec.json('', messageSchema).content,
-        ...spec.sse('', messagesEventSchema).content,
-      },
     },
     ...spec.anthropicRefusals(...ANSWER_REFUSALS, 'TURN_UNKNOWN'),
   },
@@ -74,15 +72,12 @@ const readRoute = spec.route('get', ROUTES.message, {
     query: z.object({ stream: z.enum(['true', 'false']).exactOptional() }),
   },
   responses: {
-    200: {
-      description:
-        'The message so far, with `error` if the turn failed or was cancelled; or with `stream` the same as events, ' +
+    200: spec.jsonOrSse(
+      'The message so far, with `error` if the turn failed or was cancelled; or with `stream` the same as events, ' +
         'and then live',
-      content: {
-        ...spec.json('', messageSchema).content,
-        ...spec.sse('', messagesEventSchema).content,
-      },
-    },
+      messageSchema,
+      messagesEventSchema,
+    ),
     ...spec.anthropicRefusals(
       ...spec.READ_REFUSALS,
       'STREAMS_LIMITED',
@@ -118,11 +113,8 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
 
   app.openapi(countRoute, (c) => {
     const { submission } = decodeMessagesRequest(c.req.valid('json'))
-    const { history = [], input, settings } = submission
-    const tools = JSON.stringify(settings?.tools ?? []).length - 2
-    const input_tokens = estimateTokens(inputItems('', history, input)) + Math.ceil(tools / 4)
     setRequestId(c)
-    return c.json({ input_tokens }, 200)
+    return c.json({ input_tokens: estimateInputTokens(submission) }, 200)
   })
 
   app.openapi(readRoute, async (c) => {
@@ -160,12 +152,8 @@ function readMessage(
 ) {
   const { log } = c.get('space')
   return sendRead<MessageJson>(c, context, async () => {
-    const stop = new AbortController()
-    const tail = log.tail(turnId, 'events', START, stop.signal)
-    void tail.caughtUp.then(() => stop.abort())
-    for await (const record of tail) {
-      if (isSliceOver()) await nextSlice()
-      if ('event' in record && isStreamEvent(record.event)) encoder.encode(record.event)
+    for await (const { event } of eventsSoFar(log, turnId)) {
+      if (isStreamEvent(event)) encoder.encode(event)
     }
     const { message, error } = encoder
     return encodeJson({ ...message, ...(error && { error: error.error }) })

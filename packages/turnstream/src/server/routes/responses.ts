@@ -1,5 +1,3 @@
-import { parameterError } from '@turnstream/core/internal/formats/openai-errors'
-import { requestInvalid } from '@turnstream/core/internal/formats/request-errors'
 import {
   decodeResponsesRequest,
   type Earlier,
@@ -27,8 +25,6 @@ import { encodeSse } from '@turnstream/core/internal/sse/encode'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
-import { estimateTokens } from '../../turns/thread-history.ts'
-import { inputItems } from '../../turns/turn-request.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendJson } from '../json-response.ts'
 import { lastItems, receivedItems, repetitionKeys } from '../openai/returned-items.ts'
@@ -42,7 +38,9 @@ import {
   ANSWER_REFUSALS,
   answerHeaders,
   answerTurn,
+  estimateInputTokens,
   followAnswer,
+  refuseInvalid,
   startVendorTurn,
   streamAnswer,
   type VendorTurn,
@@ -72,12 +70,12 @@ const createRoute = spec.route('post', ROUTES.responses, {
   },
   responses: {
     200: {
-      description: 'The response, or with `stream` its events and then `[DONE]`',
+      ...spec.jsonOrSse(
+        'The response, or with `stream` its events and then `[DONE]`',
+        responseObjectSchema,
+        responsesEventSchema,
+      ),
       headers: answerHeaders,
-      content: {
-        ...spec.json('', responseObjectSchema).content,
-        ...spec.sse('', responsesEventSchema).content,
-      },
     },
     ...spec.openaiRefusals(...ANSWER_REFUSALS, 'READS_LIMITED'),
   },
@@ -92,15 +90,6 @@ const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
     ...spec.openaiRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', ...spec.READ_REFUSALS),
   },
 })
-
-type Validated = { success: true } | { success: false; target: string; error: z.ZodError }
-
-/** Refuses invalid requests in OpenAI's terms. */
-function refuseInvalid(result: Validated): undefined {
-  if (result.success) return undefined
-  if (result.target === 'json') throw parameterError(result.error)
-  throw requestInvalid(result.target === 'header' ? 'headers' : result.target, result.error)
-}
 
 export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(
@@ -135,10 +124,7 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
       const body = { ...json, model: json.model ?? '' }
       const earlier = await readEarlier(c, context, body)
       const { submission } = decodeResponsesRequest(body, earlier)
-      const { history = [], input, settings } = submission
-      const items = inputItems('', history, input)
-      const tools = JSON.stringify(settings?.tools ?? []).length - 2
-      const input_tokens = estimateTokens(items) + Math.ceil(tools / 4)
+      const input_tokens = estimateInputTokens(submission)
       return c.json({ object: 'response.input_tokens' as const, input_tokens }, 200)
     },
     refuseInvalid,

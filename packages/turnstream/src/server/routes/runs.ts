@@ -1,16 +1,14 @@
-import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
-import type { EventRecord, Tail, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
+import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import type { ReducedResponse } from '@turnstream/core/internal/protocol/response'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import { ResponseReducer } from '@turnstream/core/internal/reducer/reduce'
 import { responseSchema } from '@turnstream/core/internal/schemas/response'
 import * as z from 'zod'
-import { START } from '../../log/offsets.ts'
 import { withTurnIds } from '../../turns/turn-response.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { encodeList, sendRead } from '../json-response.ts'
+import { eventsSoFar } from '../openai/stored-responses.ts'
 import * as spec from './spec.ts'
 
 const params = z.object({ runId: spec.id })
@@ -162,20 +160,12 @@ export class RunReader {
 
 /** Builds the Response from the events stored now. */
 async function encodeRun(log: TurnLog, turn: TurnRecord): Promise<ResponseJson> {
-  const stop = new AbortController()
-  const tail = log.tail(turn.turnId, 'events', START, stop.signal)
-  void tail.caughtUp.then(() => stop.abort())
-  const { output_items: items, ...head } = await reduced(tail, turn)
+  const reducer = new ResponseReducer()
+  for await (const { event } of eventsSoFar(log, turn.turnId)) {
+    if (isStreamEvent(event)) reducer.apply(event)
+  }
+  const { output_items: items, ...head } = withTurnIds(reducer.response, turn)
   return Buffer.concat(
     await encodeList(head, 'output_items', items, (item) => JSON.stringify(item)),
   )
-}
-
-async function reduced(tail: Tail<EventRecord>, turn: TurnRecord): Promise<ReducedResponse> {
-  const reducer = new ResponseReducer()
-  for await (const record of tail) {
-    if (isSliceOver()) await nextSlice()
-    if ('event' in record && isStreamEvent(record.event)) reducer.apply(record.event)
-  }
-  return withTurnIds(reducer.response, turn)
 }

@@ -37,6 +37,16 @@ export function sse<Schema extends z.ZodType>(description: string, schema: Schem
   return { description, content: { 'text/event-stream': { schema } } }
 }
 
+/** JSON, or a stream if the request asks for one. */
+export function jsonOrSse<Schema extends z.ZodType>(
+  description: string,
+  schema: Schema,
+  streamed: z.ZodType,
+) {
+  const content = { ...json('', schema).content, ...sse('', streamed).content }
+  return { description, content }
+}
+
 /** The headers of a response that streams a new turn. */
 export const turnHeaders = z.object({
   [HEADERS.turnId]: z.string(),

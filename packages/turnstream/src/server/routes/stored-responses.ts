@@ -1,5 +1,4 @@
 import { anyOf } from '@turnstream/core/internal/async/on-abort'
-import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import {
   deletedResponseSchema,
   inputItemsSchema,
@@ -23,7 +22,7 @@ import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendRead } from '../json-response.ts'
-import { pageOf, readInputItems, turnIdOf } from '../openai/stored-responses.ts'
+import { eventsSoFar, pageOf, readInputItems, turnIdOf } from '../openai/stored-responses.ts'
 import { dialect, isOpenResponses, responsesAnswerEncoder } from './responses.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
@@ -63,13 +62,11 @@ const retrieveRoute = spec.route('get', ROUTES.response, {
   tags: ['openai'],
   request: { params, query: retrieveQuerySchema },
   responses: {
-    200: {
-      description: 'The response so far, or with `stream` its events and then `[DONE]`',
-      content: {
-        ...spec.json('', responseObjectSchema).content,
-        ...spec.sse('', responsesEventSchema).content,
-      },
-    },
+    200: spec.jsonOrSse(
+      'The response so far, or with `stream` its events and then `[DONE]`',
+      responseObjectSchema,
+      responsesEventSchema,
+    ),
     ...spec.openaiRefusals(
       ...spec.READ_REFUSALS,
       'STREAMS_LIMITED',
@@ -207,14 +204,9 @@ async function readResponse(
   log: TurnLog,
   options: ResponsesEncoderOptions,
 ): Promise<ResponsesObject> {
-  const { turnId } = options
   const encoder = new ResponsesEncoder(options)
-  const stop = new AbortController()
-  const tail = log.tail(turnId, 'events', START, stop.signal)
-  void tail.caughtUp.then(() => stop.abort())
-  for await (const record of tail) {
-    if (isSliceOver()) await nextSlice()
-    if ('event' in record && isStreamEvent(record.event)) encoder.encode(record.event)
+  for await (const { event } of eventsSoFar(log, options.turnId)) {
+    if (isStreamEvent(event)) encoder.encode(event)
   }
   return encoder.response
 }

@@ -1,6 +1,8 @@
 import { anyOf, onAbort, type StopSignal } from '@turnstream/core/internal/async/on-abort'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
-import type { DecodedRequest } from '@turnstream/core/internal/formats/submission'
+import { parameterError } from '@turnstream/core/internal/formats/openai-errors'
+import { requestInvalid } from '@turnstream/core/internal/formats/request-errors'
+import type { DecodedRequest, Submission } from '@turnstream/core/internal/formats/submission'
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
@@ -10,7 +12,9 @@ import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-g
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
+import { estimateTokens } from '../../turns/thread-history.ts'
 import type { TurnPlace } from '../../turns/thread-index.ts'
+import { inputItems } from '../../turns/turn-request.ts'
 import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
@@ -58,6 +62,20 @@ export const ANSWER_REFUSALS: readonly ErrorCode[] = [
   'UPSTREAM_TRUNCATED',
   'UPSTREAM_UNREACHABLE',
 ]
+
+type Validated = { success: true } | { success: false; target: string; error: z.ZodError }
+
+/** Refuses invalid requests in OpenAI's terms. */
+export function refuseInvalid(result: Validated): undefined {
+  if (result.success) return undefined
+  if (result.target === 'json') throw parameterError(result.error)
+  throw requestInvalid(result.target === 'header' ? 'headers' : result.target, result.error)
+}
+
+export function estimateInputTokens({ history = [], input, settings }: Submission): number {
+  const tools = JSON.stringify(settings?.tools ?? []).length - 2
+  return estimateTokens(inputItems('', history, input)) + Math.ceil(tools / 4)
+}
 
 /** A request whose turn was started. */
 export interface VendorTurn {
