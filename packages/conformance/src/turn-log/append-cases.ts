@@ -11,7 +11,6 @@ const STATE = { events: texts(SIX.events), processed: texts(newestOf(SIX.process
 
 const MANY_ITEMS = Array.from({ length: 58 }, (_, index) => String.fromCharCode(0x41 + index))
 
-/** Appending and sealing. */
 export const appendCases: Cases = {
   ...ofEachLog({
     'L2 records get consecutive offsets, starting where the lease starts': async (given, name) => {

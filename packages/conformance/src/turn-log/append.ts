@@ -28,7 +28,6 @@ export interface AppendOptions {
 
 interface Open {
   readonly writer: LogWriter<StreamEvent | NewOutput>
-  /** The next `seq`. */
   next: number
 }
 
@@ -80,7 +79,6 @@ function writerOf(log: Pick<TurnLog, 'open'>, lease: Lease, name: LogName, first
   return made
 }
 
-/** Converts a record to a log entry. */
 export function entryOf(name: LogName, turnId: string, record: TextRecord): NewRecord {
   const { seq, data, timestamp = 1_700_000_000_000 + seq } = record
   const value = parseJsonSafe(data)

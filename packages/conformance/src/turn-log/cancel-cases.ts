@@ -2,7 +2,6 @@ import { equal, rejects } from './assert.ts'
 import { type Cases, LONG_MS, soon } from './given.ts'
 import { eventsUpTo } from './texts.ts'
 
-/** Cancelling a turn. */
 export const cancelCases: Cases = {
   'L1 the owner is notified of a cancel while it listens': async (given) => {
     const lease = await given.create('turn')

@@ -89,7 +89,6 @@ async function createAmongDeletions(
   }
 }
 
-/** Concurrent calls. */
 export const concurrencyCases: Cases = {
   ...ofEachLog({
     'L2 readers that join at any moment see every record once, in order': async (given, name) => {

@@ -47,7 +47,6 @@ async function checkExpired(given: Given, turnId: string, log = given.log): Prom
   equal([expired, status, contentMs], [true, 'complete', CONTENT_MS], `the record of ${turnId}`)
 }
 
-/** Turns whose content expires before the retention. */
 export const contentCases: Cases = {
   'L10 content with a limit expires, and its turn keeps its place': async (given) => {
     const { log, under } = given

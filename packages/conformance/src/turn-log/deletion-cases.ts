@@ -14,7 +14,6 @@ function noise(chars: number): string {
   return text
 }
 
-/** Deletion and expiry. */
 export const deletionCases: Cases = {
   ...ofEachLog({
     'L10 deleting a turn ends all its readers with TURN_DELETED': async (given, name) => {

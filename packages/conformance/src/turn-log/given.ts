@@ -17,13 +17,11 @@ import { eventsUpTo, outputsOf } from './texts.ts'
 
 export interface TurnLogUnderTest {
   readonly log: TurnLog
-  /** Lets time pass in the store. */
   elapse(ms: number): Promise<void>
   /** Another view of the same store, as from another process, for stores that support it. */
   another?(): Promise<TurnLog>
   /** Closes the log and reopens it on the same data, for durable stores. */
   reopen?(): Promise<TurnLog>
-  /** Releases everything that was opened. */
   dispose(): Promise<void>
 }
 
@@ -90,7 +88,6 @@ export class Given {
     await this.under.dispose()
   }
 
-  /** Aborts when the case is over. */
   get signal(): AbortSignal {
     return this.#end.signal
   }
@@ -100,7 +97,6 @@ export class Given {
     return this.log.create({ turnId, threadId, owner: 'owner', ...rest }, leaseMs)
   }
 
-  /** See `appendTo`. */
   append(
     lease: Lease,
     name: LogName,
@@ -110,21 +106,18 @@ export class Given {
     return appendTo(this.log, lease, name, records, options)
   }
 
-  /** Creates a turn with an expired lease. */
   async createOrphan(turnId: string): Promise<Lease> {
     const lease = await this.create(turnId, {}, SHORT_MS)
     await this.under.elapse(SHORT_MS)
     return lease
   }
 
-  /** Creates a turn and writes it to its end. */
   async createSealed(turnId: string, turn: Partial<NewTurn> = {}): Promise<Lease> {
     const lease = await this.create(turnId, turn)
     await this.seal(lease)
     return lease
   }
 
-  /** Writes both logs to their ends. */
   async seal(lease: Lease): Promise<void> {
     const { events, processed } = lease.next
     const records: Record<LogName, TextRecord[]> = {
@@ -141,7 +134,6 @@ export class Given {
     return this.log.tail(turnId, name, after, this.#end.signal)
   }
 
-  /** Reads a sealed log to its end. */
   async read<Name extends LogName>(
     turnId: string,
     name: Name,
@@ -198,7 +190,6 @@ export function toRecords<Rec extends LogRecord>(all: readonly (Rec | Resync)[])
   })
 }
 
-/** Returns the next record of an open log. */
 export async function nextOf<Rec extends LogRecord>(
   iterator: AsyncIterator<Rec | Resync>,
 ): Promise<Rec> {

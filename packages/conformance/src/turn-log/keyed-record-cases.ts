@@ -14,7 +14,6 @@ function numbered(from: number, to: number): string[] {
   return Array.from({ length: to - from + 1 }, (_, at) => `value-${from + at}`)
 }
 
-/** Texts under keys of the tenant. */
 export const tenantRecordCases: Cases = {
   'read returns the newest value of each key, in the order of the keys': async (given) => {
     const { keyedRecords } = given
@@ -150,7 +149,6 @@ export const tenantRecordCases: Cases = {
   },
 }
 
-/** Texts under keys of a turn. */
 export const turnKeyCases: Cases = {
   'the owner gets the value of a key while it waits': async (given) => {
     const lease = await given.create('turn')

@@ -4,7 +4,6 @@ import { codeOf, equal, ok, rejects } from './assert.ts'
 import { type Cases, LONG_MS, offsets, SHORT_MS, soon } from './given.ts'
 import { deltas, eventsUpTo, message, outputsOf } from './texts.ts'
 
-/** Leases and claims. */
 export const leaseCases: Cases = {
   'L1 creating a turn returns its first lease, and both logs start at 1': async ({ log }) => {
     const turn = { turnId: 'turn', runId: 'run', threadId: 'thread', owner: 'me' }

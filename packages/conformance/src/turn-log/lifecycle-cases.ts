@@ -30,7 +30,6 @@ const EVENT_TEXTS: readonly (readonly [what: string, text: string])[] = [
   ['with a time before 1970', '{"event_id":"e-00000003","timestamp":-1,"type":"t"}'],
 ]
 
-/** Round trips, close and restart. */
 export const lifecycleCases: Cases = {
   'L7 an event comes back as written, as an object and as JSON': async (given) => {
     const lease = await given.create('turn')

@@ -16,7 +16,6 @@ async function putInOrder({ log, under }: Given, threadIds: readonly string[]): 
   }
 }
 
-/** Threads and listings. */
 export const listingCases: Cases = {
   'L1 turns of a thread are listed in creation order, from either end': async (given) => {
     const turnIds = ['t-3', 't-1', 't-2', 't-10', 't-0']

@@ -34,7 +34,6 @@ class ModelRun {
   readonly #model = new Model()
   readonly #logs: readonly [TurnLog, ...TurnLog[]]
   #leases: Lease[] = []
-  /** Ids of turns that were deleted at some time. */
   readonly #deleted = new Set<string>()
   readonly #turnIds: readonly [string, ...string[]]
   readonly #calls: readonly [() => Promise<void>, ...(() => Promise<void>)[]]

@@ -59,7 +59,6 @@ export class Model {
     return this.#turnsOf(threadId).map(({ turnId, replacedBy }) => ({ turnId, replacedBy }))
   }
 
-  /** In creation order. */
   #turnsOf(threadId: string): ModelTurn[] {
     return [...this.turns.values()].filter((turn) => turn.threadId === threadId)
   }

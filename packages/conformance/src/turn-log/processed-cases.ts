@@ -27,7 +27,6 @@ function checkFirst(
   }
 }
 
-/** Writes a turn in appends of two. */
 async function writeTurn(given: Given, written: readonly TextRecord[]): Promise<void> {
   const lease = await given.create('turn')
   for (let at = 0; at < written.length; at += 2) {
@@ -36,7 +35,6 @@ async function writeTurn(given: Given, written: readonly TextRecord[]): Promise<
   }
 }
 
-/** Snapshots, and how readers get them. */
 export const processedCases: Cases = {
   'L6 a snapshot has the newest record of every key, in order of appearance': async (given) => {
     const written = outputsOf('turn', UPDATES)

@@ -1,4 +1,3 @@
-/** Random choices that repeat with the same seed. */
 export class Random {
   readonly seed: number
   #state: number

@@ -56,7 +56,6 @@ const NO_IDS = [
   'a'.repeat(201),
 ]
 
-/** The records of turns. */
 export const recordCases: Cases = {
   'L1 the record of a new turn has its ids and is in progress': async (given) => {
     const request = '{"prompt":"ünï\\n"}'

@@ -15,7 +15,6 @@ async function createAll(given: Given, turnIds: readonly string[]): Promise<void
   for (const turnId of turnIds) await given.createSealed(turnId, THREAD)
 }
 
-/** Turns that take the place of others. */
 export const replacementCases: Cases = {
   'V14 a turn replaces another and all later ones': async (given) => {
     const { log } = given

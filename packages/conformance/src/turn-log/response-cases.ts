@@ -11,7 +11,6 @@ const RETENTION_MS = 2000
 /** JSON that a store might be tempted to normalize. */
 const RESPONSE = ' {"id":"run","text":"aé漢😀\u2028 \\ud83d\\u0000","n":1.0}\n'
 
-/** Seals `events` with a Response. */
 function sealEvents(log: TurnLog, lease: Lease, response = RESPONSE): Promise<string> {
   const { events } = lease.next
   const records = eventsUpTo(lease.runId, events + 1, events)

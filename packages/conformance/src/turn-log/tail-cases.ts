@@ -37,7 +37,6 @@ const NO_CURSORS = [
   `1-${'9'.repeat(17)}`,
 ]
 
-/** Reading a log from any position to its end. */
 export const tailCases: Cases = {
   'L2 events: a tail from 0-0 yields every record, to the end of the log': async (given) => {
     const lease = await given.create('turn', { runId: 'run' })

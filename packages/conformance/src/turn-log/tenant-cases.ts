@@ -31,7 +31,6 @@ const NOT_TENANTS = [
   'b\n',
 ]
 
-/** Several tenants in one store. */
 export const tenantCases: Cases = {
   'L13 a tenant gets the same log object from every log of the store': async ({ log }) => {
     const beta = log.ofTenant('beta')

@@ -75,7 +75,6 @@ function disguises(tenant: string, id: string): string[] {
   ]
 }
 
-/** A tenant sees nothing of another. */
 export const tenantSecretCases: Cases = {
   "L13 the response for another tenant's id equals that for an unknown id": async (given) => {
     const ids = ['q-own', LONG]

@@ -8,7 +8,6 @@ import { payloads } from './payloads.ts'
 /** An arbitrary time: record contents do not depend on the store's clock. */
 const MADE_AT = 1_700_000_000_000
 
-/** Returns the JSON of an event. */
 export function eventText(runId: string, seq: number, payload: { type: string }): string {
   return JSON.stringify({
     event_id: eventIdsOf(runId, seq - 1)(),
@@ -46,7 +45,6 @@ export function counted(first: number, last: number, text: (seq: number) => stri
   }))
 }
 
-/** Returns the JSON of an item snapshot. */
 export function message(turnId: string, itemId: string, content: string): string {
   const ids = { turnId, threadId: 'thread', itemId }
   return JSON.stringify({ type: 'message', ...ids, status: 'update', content, origin: 'assistant' })

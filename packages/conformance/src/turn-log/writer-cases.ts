@@ -17,7 +17,6 @@ const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca'
 /** What a reader of the complete log gets. */
 const STATE = { events: texts(SIX.events), processed: texts(newestOf(SIX.processed)) }
 
-/** More than a writer has room for. */
 const MANY = 20_000
 
 const WRONG: Readonly<Record<LogName, readonly unknown[]>> = {
@@ -62,7 +61,6 @@ function recordAt(name: LogName, seq: number): TextRecord {
   return { seq, data }
 }
 
-/** Returns the code that a call throws. */
 function thrownBy(call: () => unknown): string | undefined {
   try {
     call()
@@ -72,7 +70,6 @@ function thrownBy(call: () => unknown): string | undefined {
   }
 }
 
-/** Writers: accepting records and reporting results. */
 export const writerCases: Cases = ofEachLog({
   'L7 a full writer reports it, gets room again and loses nothing': async (given, name) => {
     const writer = await openNew(given, name)

@@ -2,9 +2,7 @@ import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { checkId, hasLoneSurrogate } from './records.ts'
 
-/** Maximum number of values of a key of the tenant. */
 export const MAX_VALUES = 16
-/** Maximum number of keys of a turn. */
 export const MAX_TURN_KEYS = 200
 
 const MAX_VALUE_CHARS = 500
@@ -46,12 +44,10 @@ export function checkKeys(keys: readonly string[]): void {
   throw new TurnstreamError('RECORD_INVALID', detail)
 }
 
-/** The values that have not expired, oldest first. */
 export function liveValues(values: readonly ExpiringValue[], now: number): ExpiringValue[] {
   return values.filter(([until]) => until > now)
 }
 
-/** When the last of the values expires. */
 export function lastExpiry(values: readonly ExpiringValue[]): number {
   return values.reduce((last, [until]) => Math.max(last, until), 0)
 }

@@ -33,7 +33,6 @@ interface Turns {
   ): Promise<Found>
 }
 
-/** The keyed records of one tenant. */
 export class MemoryKeyedRecords implements KeyedRecords {
   readonly #turns: Turns
   readonly #now: () => number
@@ -114,7 +113,6 @@ export class MemoryKeyedRecords implements KeyedRecords {
     return this.#queue.size
   }
 
-  /** Removes some expired values of all tenants. */
   sweep(): void {
     const now = this.#now()
     for (let count = 0; count < SWEPT_PER_CALL; count++) {

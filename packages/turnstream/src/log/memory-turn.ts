@@ -35,7 +35,6 @@ export class MemoryTurn {
   response: string | undefined
   /** Size of the logs and the Response in characters. */
   bytes = 0
-  /** Its keyed records. */
   values = NO_VALUES
   /** Woken when the turn is cancelled, claimed or deleted, or gets a keyed record. */
   readonly ownership = new Waiters()
@@ -51,7 +50,6 @@ export class MemoryTurn {
     this.state = state
   }
 
-  /** Appends the writer's records that are not stored yet. */
   append<Name extends LogName>(lease: Lease, log: Name, taken: Taken<Name>, clock: Clock): void {
     const { entries, first, count, seal } = taken
     const { epoch } = this.state
@@ -97,7 +95,6 @@ export class MemoryTurn {
     }
   }
 
-  /** The number of readers that wait for new records. */
   get waiting(): number {
     return this.#waiters.events.size + this.#waiters.processed.size
   }
@@ -119,7 +116,6 @@ export class MemoryTurn {
     return now >= this.#contentUntil && !this.isGone && isSealed(this.state)
   }
 
-  /** Whether its logs were dropped. */
   get isGone(): boolean {
     return this.#gone !== undefined
   }

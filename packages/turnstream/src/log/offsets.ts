@@ -24,7 +24,6 @@ export function parseOffset(text: string): Offset {
   return { epoch: Number(epoch), seq: Number(seq) }
 }
 
-/** The first `seq` of an epoch. */
 export interface EpochStart {
   readonly epoch: number
   readonly from: number

@@ -17,7 +17,6 @@ export function pageOf<T>(found: readonly T[], limit: number, cursorOf: (item: T
   return { items, nextCursor: cursorOf(last) } satisfies Page<T>
 }
 
-/** Parses the position of a turn in its thread. */
 export function parseOrdinal(cursor: string): number {
   if (/^[1-9]\d{0,14}$/.test(cursor)) return Number(cursor)
   throw invalidCursor(cursor)

@@ -30,7 +30,6 @@ import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-out
 import { formatOffset } from './offsets.ts'
 import { isSealed, type WriteState } from './rules.ts'
 
-/** Maximum number of records in a chunk of `events`. */
 export const CHUNK_RECORDS = 256
 
 // A turn holds at most 10 MB of text, and JSON may need six characters for each one.
@@ -105,7 +104,6 @@ function keyOf(output: StreamOutput): string {
   return key
 }
 
-/** Size of a delta besides its text. */
 const DELTA_SIZE = 300
 
 /** A record of `events`. Computes rarely used fields on demand. */
@@ -202,7 +200,6 @@ function keyInText(data: string): string {
   return ITEM_ID_FIRST.exec(data)?.[1] ?? keyOf(parseJsonSafe(data) as StreamOutput)
 }
 
-/** What is known of a turn besides its logs. */
 export interface TurnFacts {
   readonly turnId: string
   readonly runId: string
@@ -353,12 +350,10 @@ export class ProcessedView {
     return superseded
   }
 
-  /** Returns the `seq` of the first record of a key. */
   firstSeq(key: string): number | undefined {
     return this.#entries.get(key)?.record.firstSeq
   }
 
-  /** Returns the records after `seq`. */
   after(seq: number): OutputRecord[] {
     const newest = this.#newest
     if (newest === undefined || newest.seq <= seq) return []

@@ -47,14 +47,12 @@ export function hasRunOut(state: WriteState, now: number): boolean {
   return now >= state.until
 }
 
-/** The state of a log as a writer finds it. */
 export interface HeadState {
   readonly epoch: number
   readonly head: number
   readonly sealed: boolean
 }
 
-/** Consecutive records of a writer. */
 export interface Write {
   readonly lease: Lease
   readonly log: LogName
@@ -147,7 +145,6 @@ export function leaseOf(
   return { turnId, runId, creation, epoch, ...brief, until, next }
 }
 
-/** TURN_EXISTS with the record of the existing turn. */
 export class TurnExistsError extends TurnstreamError {
   override readonly name = 'TurnExistsError'
   readonly turn: TurnRecord

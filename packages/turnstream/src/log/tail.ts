@@ -11,7 +11,6 @@ export interface Block<Rec extends LogRecord> {
   readonly head: number
   /** The offset of `head`, for a reader that has seen the complete block. */
   readonly cursor: string
-  /** Nothing follows. */
   readonly last: boolean
 }
 
@@ -27,7 +26,6 @@ export interface LogSource<Rec extends LogRecord> {
    * already are.
    */
   changed(seq: number, signal: StopSignal): Promise<void> | undefined
-  /** Called when the reader leaves. */
   release(): void
 }
 
@@ -117,7 +115,6 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
     for (const tell of this.#tellCaughtUp) tell()
   }
 
-  /** Moves the cursor over a record of a block. */
   #pass({ records, cursor }: Block<Rec>, index: number): void {
     if (index === records.length - 1) this.#cursor = cursor
     else if (this.#log === 'events') this.#cursor = records[index]?.offset ?? this.#cursor

@@ -2,7 +2,6 @@ import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT, isTenant } from '@turnstream/core/internal/protocol/names'
 
-/** The logs of one store by tenant, created on demand. */
 export class Tenants<Log> {
   readonly #logs: Map<string, Log>
   readonly #make: (tenant: string) => Log

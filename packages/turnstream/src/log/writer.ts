@@ -17,7 +17,6 @@ const MAX_WAITING = 500
 const ROOM_AGAIN = MAX_WAITING / 2
 
 const RETRY_FOR_MS = 10_000
-/** How failed writes are retried, by default. */
 export const WRITE_RETRY = {
   retryAttempts: Infinity,
   retryBaseMs: 20,
@@ -46,7 +45,6 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
   /** Written but not yet stored, oldest first. The first `#taken` are in flight. */
   #entries: NewRecord<Name>[] = []
   #taken = 0
-  /** The `seq` of the oldest entry. */
   #first: number
   #seal: Seal | undefined
   #failure: { readonly error: unknown } | undefined
@@ -54,7 +52,6 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
   /** When the store last got records or answered. */
   #movedAt = 0
   #attempts = 0
-  /** Waiting to retry after a failure. */
   #isPausing = false
   #giveUpAt = Infinity
   #waiters: { readonly isReached: () => boolean; readonly go: () => void }[] = []
@@ -117,7 +114,6 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
     this.#end({ error: new TurnstreamError('LEASE_LOST', detail) })
   }
 
-  /** Whether nothing more is stored. */
   get isOver(): boolean {
     return this.#failure !== undefined
   }
@@ -214,7 +210,6 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
   }
 }
 
-/** A batch for the store. */
 export interface Taken<Name extends LogName> {
   /** May have more than `count` entries; the rest wait. */
   readonly entries: readonly NewRecord<Name>[]

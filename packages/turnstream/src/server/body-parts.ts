@@ -8,7 +8,6 @@ export class BodyParts {
   #part = Buffer.alloc(0)
   #used = 0
 
-  /** How many pieces of memory are held. */
   get count(): number {
     return this.#parts.length + (this.#used > 0 ? 1 : 0)
   }
@@ -33,7 +32,6 @@ export class BodyParts {
     this.#used = 0
   }
 
-  /** Returns all bytes, and releases them. */
   take(): Buffer {
     this.#closePart()
     const bytes = Buffer.concat(this.#parts)

@@ -64,7 +64,6 @@ export function releaseRequest(response: ServerResponse): void {
   adapterListeners.delete(response)
 }
 
-/** Whether the client of a request is still connected. */
 export interface ClientWatch {
   /** Aborts when the client disconnects before the response was sent. */
   readonly signal: AbortSignal

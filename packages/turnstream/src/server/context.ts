@@ -19,7 +19,6 @@ export interface GatewayContext {
   readonly turns: TurnRunner
   readonly providers: Providers
   readonly clock: Clock
-  /** Creates thread and request ids. */
   readonly generateId: () => string
   readonly readiness: Readiness
   /** Aborts when the turns have ended or the grace period is over. Every stream then ends. */
@@ -31,7 +30,6 @@ export interface GatewayContext {
   readonly emission: ResolvedProcessor['emission']
   /** Whether `/v1/responses` follows Open Responses where it differs from OpenAI. A request may override it. */
   readonly openResponses: boolean
-  /** Whether the caller's key is still valid. */
   readonly isInForce: (caller: Caller) => boolean
   /** How long a response with `store: false` can be read after its end. Undefined: like any other. */
   readonly unstoredMs?: number
@@ -48,13 +46,11 @@ export interface GatewayEnv {
     address: URL
     caller: Caller
     space: TenantSpace
-    /** The turn of the request, once known. */
     turnId?: string
     /** Set where the same request may get the same turn. */
     repeated?: RepeatedRequest
     /** Whether the request got the turn of an earlier one. */
     isReattached?: boolean
-    /** Why the request was refused. */
     refusal?: ErrorCode
     /** Returns a function that stops counting the body of the request. Call it when its turn ends. */
     handOverBody?: () => () => void
@@ -65,7 +61,6 @@ export interface GatewayEnv {
 
 export type GatewayApp = OpenAPIHono<GatewayEnv>
 
-/** The tenant's part of the store. */
 export interface TenantSpace {
   readonly tenant: string
   readonly log: TurnLog
@@ -74,7 +69,6 @@ export interface TenantSpace {
   readonly threadQuota: ThreadQuota
 }
 
-/** Tenant spaces, created on first use. */
 export class TenantSpaces {
   readonly #log: TurnLog
   readonly #clock: Clock

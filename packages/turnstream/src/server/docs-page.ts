@@ -62,7 +62,6 @@ export function docsPages(document: OpenApiDocument): (origin: string) => string
   return (origin) => parts.join(String(html`${origin}`))
 }
 
-/** Renders the routes and schemas of an OpenAPI document. */
 export function docsPage(document: OpenApiDocument, origin: string): string {
   const { info, components } = document
   const places = Object.entries(document.paths).flatMap(([path, methods]) =>

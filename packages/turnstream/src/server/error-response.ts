@@ -17,7 +17,6 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
 import { ApprovalAnsweredError, isAnthropicRequest, isVendorPath, LimitedError } from './errors.ts'
 
-/** Error body of our own routes. */
 export interface ErrorBody {
   error: {
     code: ErrorCode
@@ -67,7 +66,6 @@ function openaiBody(path: string, refusal: Refusal): OpenaiErrorBody {
 /** Server errors that are not logged: operators expect them. */
 const EXPECTED: ReadonlySet<ErrorCode> = new Set(['ROUTE_UNSUPPORTED', 'SERVER_SHUTDOWN'])
 
-/** Sends an error response, and reports server errors. */
 export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHandler): Response {
   const requestId = c.get('requestId')
   const { path } = c.req

@@ -98,7 +98,6 @@ export interface ErrorSubject {
 export interface Gateway {
   readonly app: GatewayApp
   readonly turns: TurnRunner
-  /** Size of the largest body that any route takes. */
   readonly maxBodyBytes: number
   /** Counts a request refused before it reached the app. */
   refused(code: ErrorCode): void

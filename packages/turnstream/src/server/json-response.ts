@@ -78,7 +78,6 @@ export interface PageEncoding<T, Options extends PageOptions> {
   readonly encode: (item: T) => Bytes[] | Promise<Bytes[]>
 }
 
-/** Encodes as many items as fit into a page. */
 export async function encodePage<T, Options extends PageOptions>(
   options: Options,
   { head, list, encode }: PageEncoding<T, Options>,

@@ -207,7 +207,6 @@ const MAX_PIPELINED = 1000
  * thousands of them would hold the event loop.
  */
 function inTurn(start: RequestListener): RequestListener {
-  /** Requests of busy connections. */
   const waiting = new WeakMap<Socket, Fifo<() => void>>()
   const run = (socket: Socket, ...[request, response]: Parameters<RequestListener>) => {
     response.on('close', () => {

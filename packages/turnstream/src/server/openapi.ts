@@ -80,7 +80,6 @@ interface RouteResponse {
 }
 
 class DocumentWriter {
-  /** Named schemas found so far. */
   readonly schemas: Record<string, JsonSchema> = {}
 
   operation(route: RouteConfig) {

@@ -42,7 +42,6 @@ export type FindReceived = (
   count: number,
 ) => Promise<ReadonlySet<string> | undefined>
 
-/** A request that may be repeated. */
 export interface RepeatedRequest {
   /** Hashes of the request: whole, and then without its last item, its last two, and so on. */
   readonly keys: readonly string[]
@@ -59,7 +58,6 @@ export interface RequestReading {
   readonly hash: Hash | undefined
 }
 
-/** The turn of an earlier request. */
 export interface Rejoined {
   readonly turn: TurnRecord
   /** The key of the earlier request. */

@@ -133,7 +133,6 @@ interface BodyReading {
   readonly held: HeldBody
 }
 
-/** Adds the bytes to `hash`, if there is one. */
 async function readText(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,

@@ -14,14 +14,12 @@ export interface RunRequest extends Omit<Submission, 'input'> {
   readonly input?: readonly TurnInput[]
   /** Owner of the turn. Default `default`. */
   readonly tenant?: string
-  /** Cancels the turn. */
   readonly signal?: AbortSignal
 }
 
 interface RunDeps {
   readonly turns: TurnRunner
   readonly spaces: TenantSpaces
-  /** Aborts when the gateway closes. */
   readonly closing: AbortSignal
 }
 

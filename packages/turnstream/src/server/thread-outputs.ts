@@ -11,11 +11,8 @@ import { hasCode } from '@turnstream/core/internal/protocol/errors'
 import { isOutputItem } from '@turnstream/core/internal/protocol/item-ids'
 import { START } from '../log/offsets.ts'
 
-/** The outputs of a turn as a page lists them. */
 export interface ListedOutputs extends TurnSnapshot {
-  /** Only the record of the turn is left. */
   readonly expired?: true
-  /** The turn cannot be read. */
   readonly damaged?: true
 }
 

@@ -3,7 +3,6 @@ import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-sli
 /** Halves of characters, as JSON can write them. To encode one takes forty times as long as a letter. */
 export const MAX_UNPAIRED = 10_000
 
-/** How many escapes are read at a time. */
 const STEP = 65_536
 
 const LOWER_CASE = 0x20

@@ -14,7 +14,6 @@ export interface Compaction {
 }
 
 export interface CompactOptions {
-  /** Called periodically with the number of bytes written. */
   readonly onProgress?: (bytes: number) => void
   readonly clock?: Clock
 }
@@ -81,7 +80,6 @@ async function sizeOf(file: string): Promise<number> {
 /** The format without checksums. */
 const OLD_FORMAT = '1'
 
-/** Maximum size of one commit of the new file. */
 const BATCH_RECORDS = 1000
 const BATCH_CHARS = 4 * 1024 * 1024
 

@@ -9,7 +9,6 @@ import {
 } from '@turnstream/core/internal/protocol/errors'
 import { checkPages, type Newest, NO_ROOT, parseTree } from './pages.ts'
 
-/** Name of the data file. */
 export const DATA_FILE = 'turns.mdb'
 
 /** Turns hold prompts and answers: only the owner may read them. */
@@ -82,7 +81,6 @@ async function readNewest(file: string): Promise<Newest | undefined> {
   }
 }
 
-/** Undefined if the file does not exist. */
 export async function statFile(file: string): Promise<Stats | undefined> {
   return await stat(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -154,7 +152,6 @@ const COMMIT_BYTES = 256 * 1024
 /** Reserved for other writers to the disk. */
 const RESERVE_BYTES = 1024 * 1024
 
-/** How long a measurement is used. */
 const BELIEVED_MS = 1000
 
 /**

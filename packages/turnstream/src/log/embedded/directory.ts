@@ -192,7 +192,6 @@ export class StoreFiles {
   }
 }
 
-/** Undefined if the file does not exist. */
 function identify(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found && `${found.dev}:${found.ino}`

@@ -96,7 +96,6 @@ export class EmbeddedLog implements log.TurnLog {
     return leaseOf(added, added.state, now + leaseMs)
   }
 
-  /** The turn that a new one replaces. */
   #replaceable(turn: log.NewTurn, replaces: string): StoredFacts | undefined {
     const found = this.decided(replaces)?.facts
     const isInThread = found?.threadId === turn.threadId
@@ -189,7 +188,6 @@ export class EmbeddedLog implements log.TurnLog {
     return this.#store.orphans(limit)
   }
 
-  /** Open turns of this tenant with an expired lease. */
   ownOrphans(limit: number): string[] {
     const now = monotonicNow(this.#store.clock)
     const orphans: string[] = []
@@ -343,7 +341,6 @@ export class EmbeddedLog implements log.TurnLog {
     if (this.#openOfThread.get(threadId) === turn) this.#openOfThread.delete(threadId)
   }
 
-  /** Restores a removed turn. */
   restore(turn: EmbeddedTurn): void {
     if (turn.isSealed) this.#turns.set(turn.facts.turnId, turn)
     else this.add(turn)
@@ -366,7 +363,6 @@ export class EmbeddedLog implements log.TurnLog {
     if (turn.isIdle) this.remove(turn)
   }
 
-  /** Ends the readers of all turns with this error. */
   endAll(reason: TurnstreamError): void {
     for (const turn of this.#turns.values()) turn.end(reason)
   }

@@ -55,7 +55,6 @@ export class EmbeddedStore {
   readonly #unlock: () => Promise<void>
   readonly #sweeper: Sweeper
   readonly #tenants = new Map<string, EmbeddedLog>()
-  /** Keys of open turns with damaged parts. */
   readonly damaged = new Set<string>()
   #closing: Promise<void> | undefined
   #nextNumber: number
@@ -124,13 +123,11 @@ export class EmbeddedStore {
     return created
   }
 
-  /** The turn with this store key. */
   findTurn(key: string): EmbeddedTurn | undefined {
     const { tenant, id } = parseKey(key)
     return this.logOf(tenant).find(id)
   }
 
-  /** The orphaned turns of all tenants. */
   orphans(limit: number): Orphan[] {
     const orphans: Orphan[] = []
     for (const [tenant, log] of this.#tenants) {

@@ -32,7 +32,6 @@ const UNREADABLE = 'unreadable'
 
 interface StoredThread {
   readonly record: ThreadRecord
-  /** Number of turns ever created. */
   readonly made: number
 }
 
@@ -43,7 +42,6 @@ interface Store {
   readonly retentionMs: number
 }
 
-/** How many places of a thread are read at once. */
 const PLACES_AT_ONCE = 64
 
 /** A place with its position. `damage` is set if it cannot be read; then the turn id is a substitute. */
@@ -298,7 +296,6 @@ export class EmbeddedThreads {
     return parseThread(text)
   }
 
-  /** Undefined if the thread has expired. */
   #live(thread: StoredThread | undefined): StoredThread | undefined {
     if (thread === undefined) return undefined
     const { threadId, updatedAt } = thread.record

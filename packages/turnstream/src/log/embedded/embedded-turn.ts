@@ -26,7 +26,6 @@ import { expiryKey, type StoredFacts, type StoredTurn, type TenantKeys } from '.
 import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
-/** Number of records per log. */
 interface Heads {
   events: number
   processed: number
@@ -54,7 +53,6 @@ export class EmbeddedTurn {
   readonly ownership = new Waiters()
   /** When the lease expires. Not stored: after a restart the owner is a different one. */
   until = 0
-  /** The group that this turn was last added to. */
   group: object | undefined
   #facts: StoredFacts
   /** Heads of open logs are in `#heads`: otherwise a record would cost three new objects. */
@@ -126,12 +124,10 @@ export class EmbeddedTurn {
     this.#state = state
   }
 
-  /** A writer has records to store. */
   ready(writer: EmbeddedWriter): void {
     this.#ready.push(writer)
   }
 
-  /** An event with attachments was written. */
   expectLarge(event: StreamEvent): void {
     this.#large.push(event)
   }
@@ -245,7 +241,6 @@ export class EmbeddedTurn {
     for (const writer of writers) writer.failed(error)
   }
 
-  /** Ends the readers with this error. */
   end(reason: TurnstreamError): void {
     this.#gone = reason
     this.ownership.wake()
@@ -278,14 +273,12 @@ export class EmbeddedTurn {
     }
   }
 
-  /** Sets the heads of the open logs from stored data. */
   settleHeads(): void {
     this.#heads.events = Math.max(this.#heads.events, this.events.head)
     this.#heads.processed = Math.max(this.#heads.processed, this.processed.head)
     this.#committed = { facts: this.#facts, state: this.#state, ...this.#heads }
   }
 
-  /** Whether it has no readers and no possible writers. */
   get isIdle(): boolean {
     return this.readers === 0 && isSealed(this.#committed?.state ?? this.#state)
   }
@@ -353,7 +346,6 @@ export class EmbeddedTurn {
 export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<Name> {
   readonly #turn: EmbeddedTurn | undefined
   readonly #store: EmbeddedStore
-  /** Whether the turn knows about pending records. */
   #isReady = false
 
   /** `turn` is missing if it was deleted. */
@@ -429,12 +421,10 @@ function isChanged(before: Version, after: Version): boolean {
   )
 }
 
-/** Whether the turn was cancelled or got a keyed record. */
 function hasRequests({ facts: before }: Version, { facts: after }: Version): boolean {
   return before.cancelReason !== after.cancelReason || before.values !== after.values
 }
 
-/** Whether a log has new records for readers. */
 function hasNews(log: LogName, before: Version | undefined, after: Version): boolean {
   if (before === undefined || before[log] !== after[log]) return true
   return before.state.logs[log].sealed !== after.state.logs[log].sealed

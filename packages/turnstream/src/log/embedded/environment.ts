@@ -4,7 +4,6 @@ import type { Database, Key, RangeOptions, RootDatabase, RootDatabaseOptions } f
 import { checkDataFile, DiskRoom, PRIVATE, storeError } from './data-file.ts'
 import type { SyncPolicy } from './open.ts'
 
-/** Incremented when the stored format changes. */
 export const FORMAT_VERSION = 2
 
 /** One change to a table; without a value the key is removed. */
@@ -286,7 +285,6 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     }
   }
 
-  /** Pages in use. */
   get bytes(): number {
     const stats = this.#db.getStats() as Record<string, number>
     const { pageSize = 0, treeBranchPageCount = 0, treeLeafPageCount = 0 } = stats

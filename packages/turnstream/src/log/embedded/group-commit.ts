@@ -41,7 +41,6 @@ class Group {
   }
 }
 
-/** Decided but not stored yet. */
 interface Staged {
   readonly value: string | undefined
   readonly group: Group
@@ -67,7 +66,6 @@ export class GroupCommit {
   #group = new Group()
   #running: Promise<void> | undefined
   #startedAt = 0
-  /** Changes per millisecond. */
   #rate = 0
 
   constructor(env: Environment, files: StoreFiles, intervalMs: number) {
@@ -108,7 +106,6 @@ export class GroupCommit {
     this.#staged.set(table, records.set(key, { value, group: this.#group }))
   }
 
-  /** Resolves when nothing is left to store. */
   async idle(): Promise<void> {
     await this.#running
   }
@@ -177,7 +174,6 @@ export class GroupCommit {
     return true
   }
 
-  /** Everything that a group stores. */
   #put(group: Group, overdue: Set<TurnEvents>, entry: JournalEntry): Write[] {
     const writes: Write[] = []
     for (const [table, records] of this.#staged) {
@@ -226,7 +222,6 @@ interface Entry {
   readonly holders: Set<TurnEvents>
 }
 
-/** Consecutive lines of a turn in the journal. */
 export interface JournalLines {
   readonly number: number
   readonly first: number
@@ -275,7 +270,6 @@ export class Journal {
     return overdue
   }
 
-  /** Adds the entry of a commit and removes unneeded ones. */
   write(writes: Write[], entry: JournalEntry): void {
     for (const [key, { holders }] of this.#entries) {
       if (holders.size > 0 || entry.removed.length === MAX_REMOVED) break
@@ -306,20 +300,17 @@ export class Journal {
     this.#entries.get(key)?.holders.add(turn)
   }
 
-  /** The turn no longer needs the journal. */
   release(turn: TurnEvents): void {
     if (turn.oldestEntry === undefined) return
     this.#entries.get(turn.oldestEntry)?.holders.delete(turn)
     turn.oldestEntry = undefined
   }
 
-  /** Whether there are unneeded entries. */
   get hasUnneeded(): boolean {
     const [oldest] = this.#entries.values()
     return oldest?.holders.size === 0
   }
 
-  /** Size of the entries still needed. */
   bytesNeeded(): number {
     let bytes = this.#chars
     for (const { chars, holders } of this.#entries.values()) {
@@ -329,12 +320,10 @@ export class Journal {
     return bytes
   }
 
-  /** Reads all entries at startup. */
   *read(): Generator<JournalLines> {
     for (const { value } of this.#table.getRange({})) yield* parseEntry(value)
   }
 
-  /** Removes all entries. */
   clear(writes: Write[]): void {
     for (const key of this.#table.getKeys({})) writes.push({ table: this.#table, key })
   }

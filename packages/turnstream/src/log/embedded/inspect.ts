@@ -20,7 +20,6 @@ import { DAMAGED, parseTurn, type StoredTurn } from './stored-turn.ts'
 import { unpackLines } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
-/** The state of a directory that may have a store. */
 export interface EmbeddedFacts {
   /** Size of the store; undefined if there is none yet. */
   readonly bytes: number | undefined
@@ -82,7 +81,6 @@ interface Verification {
   readonly turns: number
   readonly damagedRecords: number
   readonly damagedTurns: number
-  /** Descriptions of the first few damages. */
   readonly findings: readonly string[]
 }
 
@@ -90,7 +88,6 @@ interface Verification {
 export type OnProgress = (done: number, total: number) => void
 
 const MAX_FINDINGS = 5
-/** Records read before yielding to the event loop. */
 const STEP_RECORDS = 500
 
 /** Reads each turn with its logs, then every record. Counts damage and continues. */

@@ -17,7 +17,6 @@ import type { EmbeddedLog } from './embedded-log.ts'
 import type { Environment } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
 
-/** Maximum keys swept in one commit. */
 const KEYS_PER_STEP = 100
 
 interface Store {
@@ -39,7 +38,6 @@ function indexKey(until: number, key: string): Key {
   return ['note', until, key]
 }
 
-/** The keyed records of one tenant. */
 export class EmbeddedKeyedRecords implements KeyedRecords {
   readonly #log: EmbeddedLog
   readonly #store: Store

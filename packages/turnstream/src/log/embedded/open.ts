@@ -24,7 +24,6 @@ export interface EmbeddedLogOptions {
   readonly sweepMs?: number
   /** Callback for sweep failures, such as unreadable records or a full disk. */
   readonly onError?: (error: unknown) => void
-  /** Measures leases and retention. */
   readonly clock?: Clock
 }
 

@@ -57,7 +57,6 @@ export function parseTree(bytes: Buffer, at: number, name: string): Tree {
   }
 }
 
-/** The state of the file after its newest transaction. */
 export interface Newest {
   readonly pageSize: number
   readonly transaction: bigint
@@ -110,7 +109,6 @@ class PageWalk {
     this.#pageCount = Math.floor(fstatSync(fd).size / newest.pageSize)
   }
 
-  /** Yields after each page. */
   *checkAll(isSelected: (table: string) => boolean): Generator<void> {
     const { tables, freeList, transaction } = this.#newest
     yield* this.#check(tables)
@@ -177,7 +175,6 @@ class PageWalk {
     return PAGE_HEADER + lower
   }
 
-  /** The position of a node whose offset is at `at`. */
   #nodeAt(page: Buffer, at: number, number: number): number {
     const offset = page.readUInt16LE(at)
     const node = PAGE_HEADER + offset

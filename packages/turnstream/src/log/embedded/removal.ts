@@ -25,16 +25,13 @@ import {
 const TURNS_PER_STEP = 16
 const KEYS_PER_STEP = 1000
 
-/** How many threads one sweep step checks. */
 const THREADS_PER_STEP = 100
 
 /** Threads with turns are checked in every pass: passes per retention period. */
 const PASSES_PER_RETENTION = 100
 
-/** How many keys are read at once. */
 const READ_AT_ONCE = 1000
 
-/** How many turns of a thread to delete in one commit. */
 const TURNS_PER_COMMIT = 16
 
 /** Deletes a turn in any state. Returns false if there is none. */
@@ -91,7 +88,6 @@ function turnsOf(log: EmbeddedLog, threadId: string, limit: number): (EmbeddedTu
   return turns
 }
 
-/** Removes a turn completely and ends its readers. */
 export async function removeTurn(
   store: EmbeddedStore,
   turn: EmbeddedTurn,
@@ -169,7 +165,6 @@ function isUnreadable({ commits, env }: EmbeddedStore, key: string): boolean {
   return unlessDamaged(() => commits.get(env.tables.turns, key), null) === null
 }
 
-/** Undefined if it is damaged, or missing. */
 export function readTurn(tables: Tables, key: string): StoredTurn | undefined {
   return unlessDamaged(() => parseTurn(tables.turns.get(key) ?? ''))
 }
@@ -232,7 +227,6 @@ export class Sweeper {
     this.#everyMs = everyMs
   }
 
-  /** Sweeps now and every `everyMs`. */
   start(): void {
     this.#sweeping = this.#sweep()
   }
@@ -331,7 +325,6 @@ export class Sweeper {
     })
   }
 
-  /** Removes the logs but keeps the record. */
   async #expire(turn: EmbeddedTurn, reason: TurnstreamError): Promise<void> {
     const { commits } = this.#store
     const { tables } = this.#store.env

@@ -10,14 +10,12 @@ import type { WriteState } from '../rules.ts'
 export interface StoredFacts extends TurnFacts {
   /** Identifies the turn in the keys of its logs: short and never reused. */
   readonly number: number
-  /** Its keyed records. */
   readonly values?: TurnValues | undefined
   /** When the content expires, if before the retention. By the steady time of the store. */
   readonly contentUntil?: number | undefined
   readonly expired: boolean
 }
 
-/** A turn record, stored under its id. */
 export interface StoredTurn extends StoredFacts {
   /** For an open log the head is in its records; this one may be older. */
   readonly state: WriteState
@@ -42,7 +40,6 @@ export function expiryKey({ endedAt = 0, contentUntil }: StoredFacts, key: strin
 /** `content` expires at that time; `logs` and `record` after that delay. */
 export type ExpiryKey = [kind: 'content' | 'logs' | 'record', time: number, key: string]
 
-/** A turn in the list of its thread. */
 export interface TurnPlace {
   readonly turnId: string
   readonly replacedBy?: string | undefined
@@ -123,7 +120,6 @@ function fit(id: string): string {
   return id.length < TOO_LONG ? id : id.slice(0, TOO_LONG)
 }
 
-/** The tenant and id of a stored key. */
 export function parseKey(key: string): { tenant: string; id: string } {
   const end = key.indexOf(' ')
   if (end === -1) return { tenant: DEFAULT_TENANT, id: key }

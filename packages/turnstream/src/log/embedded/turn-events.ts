@@ -47,9 +47,7 @@ export class TurnEvents {
   readonly #encoder = new EventEncoder()
   /** The newest chunk, including uncommitted lines. */
   #chunk: Chunk = { epoch: 0, first: 1, lines: [], stored: 0 }
-  /** Chunks completed since the last commit. */
   #complete: Chunk[] = []
-  /** Records of uncommitted lines, while there are readers. */
   #staged: StoredEvent[] = []
   /** Positions after the last successful commit, and after the one in flight. */
   #committed: Extent = { chunk: this.#chunk, lines: 0, stored: 0 }
@@ -144,7 +142,6 @@ export class TurnEvents {
     return this.#writing.chunk !== chunk || this.#writing.stored > stored
   }
 
-  /** The commit succeeded. */
   committed(): void {
     if (this.#writing === undefined) return
     const before = this.head
@@ -169,7 +166,6 @@ export class TurnEvents {
     this.#live = { first: seq, epoch, records: [record] }
   }
 
-  /** Drops everything since the last successful commit. */
   undo(): void {
     const { chunk, lines, stored } = this.#committed
     chunk.lines.length = lines
@@ -206,7 +202,6 @@ export class TurnEvents {
     return { first, epoch, records: decodeRecords(chunk.lines.slice(0, lines), first, epoch) }
   }
 
-  /** Reads the newest chunk at startup. */
   restore(epochs: readonly EpochStart[]): void {
     const newest = { start: [this.#number + 1], end: [this.#number], reverse: true, limit: 1 }
     for (const { key, value } of this.#chunks.table.getRange(newest)) {
@@ -239,25 +234,21 @@ export class TurnEvents {
     this.#committed = { chunk: this.#chunk, lines: lines.length, stored }
   }
 
-  /** Seq of the newest committed line. */
   get head(): number {
     const { chunk, lines } = this.#committed
     return chunk.first + lines - 1
   }
 
-  /** Seq after the newest line. */
   get #end(): number {
     return this.#chunk.first + this.#chunk.lines.length
   }
 }
 
-/** Consecutive records of an event log. */
 export interface RecordRun {
   readonly first: number
   readonly records: readonly StoredEvent[]
 }
 
-/** Maximum cached text. */
 const CACHED_CHARS = 8 * 1024 * 1024
 
 /**
@@ -274,7 +265,6 @@ export class Chunks {
     this.table = table
   }
 
-  /** The chunk with a record; undefined if there is none. */
   read(number: number, seq: number, epochs: readonly EpochStart[]): RecordRun | undefined {
     const range = { start: [number, seq], end: [number], reverse: true, limit: 1 }
     const [key] = this.table.getKeys(range)

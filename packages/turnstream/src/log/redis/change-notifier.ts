@@ -7,7 +7,6 @@ import type { Listener, RedisConnection } from './connection.ts'
 /** How often to poll urgent channels in case a notification is lost: a cancel must arrive within a second. */
 const TICK_MS = 700
 
-/** Ticks between polls of the other channels. */
 const TICKS_PER_LOOK = 4
 
 interface Channel {
@@ -82,7 +81,6 @@ export class ChangeNotifier {
     for (const { dispatch } of this.#channels.values()) dispatch()
   }
 
-  /** Notifies all listeners for the last time. */
   close(): void {
     this.#closed = true
     this.#cancelTick?.()

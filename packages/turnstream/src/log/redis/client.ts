@@ -49,7 +49,6 @@ export class RedisClient {
     this.#clock = clock
   }
 
-  /** Runs a script on the node of the first key. */
   run(
     script: Script,
     keys: readonly string[],

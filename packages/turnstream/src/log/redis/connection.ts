@@ -12,7 +12,6 @@ export interface RedisConnection {
   readonly spansSlots: boolean
   /** Sends a command to the node of the key. Commands of the same tick are pipelined. */
   send(key: string, args: string[]): Promise<unknown>
-  /** Sends a command to every master. */
   sendToAll(args: string[]): Promise<unknown[]>
   subscribe(channel: string, listener: Listener): Promise<void>
   unsubscribe(channel: string, listener: Listener): Promise<void>

@@ -10,7 +10,6 @@ import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
  * tenant.
  */
 
-/** Log A of a turn. */
 export interface RunKeys {
   /** `<epoch>:<head>`, with `!` once sealed: the state that an append expects. */
   readonly state: string
@@ -34,7 +33,6 @@ export interface TurnKeys {
   /** First `seq` of each key, and its entry if the payload does not contain the key. */
   readonly items: string
   readonly meta: string
-  /** The keyed records of the turn. */
   readonly values: string
 }
 
@@ -46,7 +44,6 @@ export interface ThreadKeys {
   readonly replaced: string
 }
 
-/** A key of the tenant. */
 export interface KeyedRecordKeys {
   /** `<expiry>:<value>` of each value, newest last. */
   readonly values: string
@@ -134,7 +131,6 @@ export const FORMAT = 2
 /** Margin: the keys of a thread and its turns get their expiry one after another. */
 const THREAD_MARGIN_MS = 60_000
 
-/** Retention times. */
 export class Retention {
   readonly logMs: number
   readonly recordMs: number

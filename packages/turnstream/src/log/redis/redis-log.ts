@@ -163,7 +163,6 @@ async function checkFormat({ prefix, client, retention, connection }: RedisStore
   }
 }
 
-/** The log of one tenant. */
 class RedisLog implements log.TurnLog {
   readonly keyedRecords: RedisKeyedRecords
   readonly #store: RedisStore

@@ -49,16 +49,13 @@ function parseReading(reply: unknown): Reading | 'gone' | 'expired' {
  */
 abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
   readonly turnId: string
-  /** Number of readers. */
   readers = 0
-  /** Settles after the first read. */
   opened: Promise<void> = Promise.resolve()
   unfollow: (() => void) | undefined
   protected readonly keys: Keys
   protected readonly store: ReaderStore
   protected view: LogState | undefined
   readonly #waiters = new Waiters()
-  /** Creation of the turn at the first read. */
   #creation: string | undefined
   #failure: { readonly code: ErrorCode; readonly cause?: unknown } | undefined
   #loading: Promise<void> | undefined
@@ -70,7 +67,6 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
     this.store = store
   }
 
-  /** Reads new records. */
   protected abstract load(): Promise<void>
   protected abstract read(after: number): Block<Rec> | Promise<Block<Rec>>
 
@@ -107,7 +103,6 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
     })
   }
 
-  /** Ends the readers. */
   end(code: ErrorCode, cause?: unknown): void {
     this.#failure ??= { code, cause }
     this.#waiters.wake()
@@ -141,7 +136,6 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
     if (head !== before?.head || sealed || epochs.length !== before.epochs.length) this.view = view
   }
 
-  /** The view, for a reader. */
   protected known(): LogState {
     if (this.#failure !== undefined || this.view === undefined) throw this.#refusal()
     return this.view
@@ -175,7 +169,6 @@ const WINDOW_CHARS = 4 * 1024 * 1024
 /** Chunks per read: a log of 100,000 records takes a dozen small steps. */
 const CHUNKS_PER_READ = 32
 
-/** Beyond every possible record. */
 const END = '999999999999999-0'
 
 /** Log A. Caches the newest records, from the start of the live ones at the first read. */
@@ -307,7 +300,6 @@ class ProcessedReader extends SharedReader<OutputRecord, TurnKeys> {
     return { records, head, cursor: offsetOf(epochs, head), last: sealed }
   }
 
-  /** The current state in the store. */
   async snapshot(): Promise<TurnSnapshot> {
     await this.advance()
     const { records, cursor, last } = this.read(0)

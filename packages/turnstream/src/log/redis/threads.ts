@@ -169,7 +169,6 @@ export class Threads {
     return [record, turns, replaced]
   }
 
-  /** Whether the thread lists the turn. */
   async hasTurn(threadId: string, turnId: string): Promise<boolean> {
     const { turns } = this.#keys.thread(threadId)
     return (await this.#client.command('ZSCORE', turns, turnId)) !== null
@@ -224,7 +223,6 @@ export class Threads {
     return meta === undefined ? now >= ends : isSealed(meta)
   }
 
-  /** After the end of a turn. */
   async closeTurn({ threadId, processed }: TurnMeta, turnId: string): Promise<void> {
     const { ordinal = '', replacesFrom = '' } = processed.fields
     const args = [turnId, '', this.#retention.threadMs, replacesFrom, ordinal]
@@ -293,7 +291,6 @@ interface ThreadPlace {
   readonly score: number
 }
 
-/** A thread with a reserved place for a new turn. */
 interface OpenedTurn {
   readonly ordinal: number
   readonly now: number
@@ -309,7 +306,6 @@ const THREAD_FIELDS = ['createdAt', 'updatedAt', 'title', 'metadata', 'creation'
 /** A deletion step takes milliseconds; after this it is considered dead. */
 const DELETION_MS = 5000
 
-/** Turns of a thread deleted concurrently. */
 const TURNS_PER_STEP = 16
 
 function newCreation(): string {

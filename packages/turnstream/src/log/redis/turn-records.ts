@@ -8,7 +8,6 @@ import type { RedisKeys } from './keys.ts'
 import { corrupt, list, parseFields, parseState, text } from './replies.ts'
 import { READ_META } from './scripts/turn.ts'
 
-/** One log of a turn as stored in its slot. */
 export interface LogMeta {
   readonly now: number
   readonly creation: string
@@ -110,7 +109,6 @@ export function isSealed({ processed, events }: TurnMeta): boolean {
   return processed.state.sealed && events.state.sealed
 }
 
-/** Both logs are sealed, and one has expired. */
 function isExpired(meta: TurnMeta): boolean {
   return isSealed(meta) && !(meta.processed.hasStream && meta.events.hasStream)
 }

@@ -265,7 +265,6 @@ export class Turns {
     throw new TurnstreamError('TURN_UNKNOWN', turnId)
   }
 
-  /** The cancel reason, if one was requested. */
   async cancelReason(lease: Lease): Promise<string | undefined> {
     return (await this.records.leased(lease)).fields['cancel']
   }
@@ -340,7 +339,6 @@ export class Turns {
 
 interface IndexedTurn extends Orphan {
   readonly member: string
-  /** Lease expiry according to the index. */
   readonly score: string
 }
 

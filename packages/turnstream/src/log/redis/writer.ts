@@ -51,7 +51,6 @@ class AppendBatch {
     this.ends.push(this.args.length)
   }
 
-  /** A batch with one of the appends. */
   only(at: number): AppendBatch {
     const batch = new AppendBatch()
     const keyCount = this.keys.length / this.appenders.length
@@ -151,10 +150,8 @@ export interface WriterStore {
   readonly appends: AppendQueue
   readonly clock: Clock
   readonly onError: (error: unknown) => void
-  /** Called after a log of this turn was sealed. */
   readonly settle: (turnId: string) => Promise<void>
   readonly checkOpen: () => void
-  /** Writers that may still write. */
   readonly writers: Set<{ interrupted(): void; flush(): Promise<void> }>
 }
 
@@ -347,7 +344,6 @@ class EventsWriter extends RedisWriter<'events'> {
   }
 }
 
-/** The last record of a batch that fills a chunk. */
 function fullAt({ first, count }: Taken<'events'>): number | undefined {
   const last = first + count - 1
   const full = last - (last % CHUNK_RECORDS)
@@ -404,11 +400,9 @@ export class LiveLines {
 class ProcessedWriter extends RedisWriter<'processed'> {
   readonly #keys = this.store.keys.turn(this.lease.turnId)
   readonly #encoder = new OutputEncoder()
-  /** Entry id of each key. */
   #entries = new Map<string, string>()
   /** The last record up to which the entries are known. */
   #known = 0
-  /** Entries of the batch in flight. */
   #newest: readonly NewestOutput[] = []
 
   protected override append(batch: Taken<'processed'>): void {

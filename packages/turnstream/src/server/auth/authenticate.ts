@@ -104,7 +104,6 @@ function identifyByToken({ req }: Context, keys: KeyRing, tokens: StreamTokens):
 /** What a stream token may read. */
 export type StreamGrant = { readonly turnId: string } | { readonly threadId: string }
 
-/** The authenticated caller of a request. */
 export interface Caller {
   readonly tenant: string
   /** Name of the key, to which the limits apply. Unique per tenant. */
@@ -124,7 +123,6 @@ export function mayReadTurn({ grant }: Caller, turn: TurnRecord): boolean {
   return 'turnId' in grant ? grant.turnId === turn.turnId : grant.threadId === turn.threadId
 }
 
-/** The same check for a thread. */
 export function mayReadThread({ grant }: Caller, threadId: string): boolean {
   if (grant === undefined) return true
   return 'threadId' in grant && grant.threadId === threadId

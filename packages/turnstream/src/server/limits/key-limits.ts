@@ -60,7 +60,6 @@ class WorkQueue {
   readonly #waiting = new Fifo<() => void>()
   #running = 0
 
-  /** Running and queued tasks. */
   get size(): number {
     return this.#running + this.#waiting.size
   }
@@ -98,7 +97,6 @@ const RETRY_MS = 5000
 // Enough for the largest body of a fast client; short enough that slow ones do not block others.
 const SLOW_BODY_MS = 100
 
-/** Usage of a key. */
 class KeyUse {
   turns = 0
   streams = 0
@@ -186,12 +184,10 @@ export class KeyLimits {
     this.#clock = clock
   }
 
-  /** Stored threads of a tenant. */
   get maxThreads(): number {
     return this.#limits.maxThreads
   }
 
-  /** Tracked keys. */
   get size(): number {
     return this.#uses.size
   }
@@ -398,7 +394,6 @@ export class ThreadQuota {
     return () => this.release()
   }
 
-  /** Releases the room of a deleted thread. */
   release(): void {
     this.#count = Math.max(0, this.#count - 1)
   }

@@ -3,7 +3,6 @@ import { onAbort, type StopSignal } from '@turnstream/core/internal/async/on-abo
 /** Bytes that a key's clients have not read yet, and of its requests. May exceed the bound by one response or frame. */
 export class UnsentBytes {
   readonly #max: number
-  /** Unread. */
   #bytes = 0
   #requests = 0
   /** The part of them that streams keep until they end. */

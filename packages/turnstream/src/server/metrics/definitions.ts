@@ -149,7 +149,6 @@ export interface MetricDefinition {
   readonly buckets?: readonly number[]
 }
 
-/** One series of a counter or a gauge. */
 export class Value {
   value = 0
 
@@ -158,7 +157,6 @@ export class Value {
   }
 }
 
-/** One series of a histogram. */
 export class Histogram {
   readonly #bounds: readonly number[]
   readonly #counts: number[]
@@ -211,7 +209,6 @@ export class Family<Each extends Series> {
     if (definition.labels.length === 0) this.with()
   }
 
-  /** The series with these label values, in order. */
   with(...values: readonly string[]): Each {
     const labels = this.#definition.labels
       .map((label, index) => `${label}="${escaped(values[index] ?? '').replaceAll('"', '\\"')}"`)

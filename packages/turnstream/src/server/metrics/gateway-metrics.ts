@@ -131,7 +131,6 @@ export class GatewayMetrics implements TurnObserver {
     this.#metrics.turnstream_errors_total.with(code).value += 1
   }
 
-  /** Renders all metrics in the Prometheus text format. */
   async text(streams: OpenStreams, running: number): Promise<string> {
     const { turnstream_store_bytes: storeBytes, ...others } = this.#metrics
     const bytes = await this.#storedBytes.read()
@@ -210,7 +209,6 @@ export function knownCode(code: string): string {
   return isKnown || /^HTTP_\d{3}$/.test(code) ? code : OTHER
 }
 
-/** Calls a listener and ignores what it throws. */
 function notify<Args extends readonly unknown[]>(
   listener: ((...args: Args) => void) | undefined,
   ...args: Args

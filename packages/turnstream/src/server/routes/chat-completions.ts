@@ -120,7 +120,6 @@ async function completeChat({ options, ...started }: StartedChat) {
   throw new TurnFailedError(completion, started.isNamed)
 }
 
-/** The encoder of a streamed completion. */
 export function chatAnswerEncoder(options: ChatCompletionsOptions): AnswerEncoder {
   const encoder = new ChatCompletionsEncoder(options)
   return {

@@ -129,7 +129,6 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
   })
 }
 
-/** Anthropic's name of the header. */
 function setRequestId(c: Context<GatewayEnv>): void {
   c.header('request-id', c.get('requestId'))
 }
@@ -160,7 +159,6 @@ function readMessage(
   })
 }
 
-/** Collects the message of a client that does not stream. */
 class MessageTurn {
   readonly #encoder: MessagesEncoder
   #failure: ErrorObject | undefined
@@ -175,7 +173,6 @@ class MessageTurn {
     if (event.type === 'response_error') this.#failure = event.payload.error
   }
 
-  /** Throws if the turn failed. */
   message(isNamed: boolean) {
     const { failure, message } = this.#encoder
     if (failure === undefined) return message

@@ -7,7 +7,6 @@ import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { Context } from 'hono'
 import type { GatewayApp, GatewayEnv } from '../context.ts'
 
-/** Made by the build. */
 const FOLDER = fileURLToPath(new URL('../../../dist/web/', import.meta.url))
 
 /** Nothing comes from other hosts, and no text ever becomes a script or markup. */

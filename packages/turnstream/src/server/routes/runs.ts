@@ -84,7 +84,6 @@ export async function turnOfRun(log: TurnLog, runId: string): Promise<TurnRecord
   return turn
 }
 
-/** A turn's Response as UTF-8 JSON. */
 type ResponseJson = Uint8Array<ArrayBuffer>
 
 const MAX_CACHED_BYTES = 32 * 1024 * 1024
@@ -158,7 +157,6 @@ export class RunReader {
   }
 }
 
-/** Builds the Response from the events stored now. */
 async function encodeRun(log: TurnLog, turn: TurnRecord): Promise<ResponseJson> {
   const reducer = new ResponseReducer()
   for await (const { event } of eventsSoFar(log, turn.turnId)) {

@@ -100,7 +100,6 @@ export class Readiness {
     this.#refusal = { error, at: monotonicNow(this.#options.clock) }
   }
 
-  /** The processes that providers run, by provider. */
   get processes(): Record<string, ProcessHealth['state']> {
     const { providers = [] } = this.#options
     const states = providers.flatMap(({ id, health }) => (health ? [[id, health.state]] : []))

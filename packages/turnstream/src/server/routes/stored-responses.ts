@@ -199,7 +199,6 @@ function unknownResponse(id: string): TurnstreamError {
   return new TurnstreamError('TURN_UNKNOWN', id.slice(0, 200))
 }
 
-/** The response from the events stored now. */
 async function readResponse(
   log: TurnLog,
   options: ResponsesEncoderOptions,
@@ -211,7 +210,6 @@ async function readResponse(
   return encoder.response
 }
 
-/** Waits for the end of a turn that was cancelled. */
 async function endOf(
   log: TurnLog,
   turnId: string,

@@ -138,7 +138,6 @@ export class StreamTokens {
     return { tenant, key, fingerprint, grant }
   }
 
-  /** Checks the signature before anything else. */
   #parse(token: string): z.infer<typeof payloadSchema> {
     if (token.length > MAX_TOKEN_CHARS) throw invalid()
     const [, signed = '', payload = '', mac = ''] = TOKEN.exec(token) ?? []

@@ -56,7 +56,6 @@ const outputQuery = resumeQuery.extend({
   arguments: argumentsQuery,
 })
 
-/** Errors of every stream. */
 const STREAM_REFUSALS: readonly ErrorCode[] = [
   'CURSOR_INVALID',
   'SERVER_SHUTDOWN',
@@ -138,7 +137,6 @@ const threadsRoute = spec.route('get', ROUTES.outputStreams, {
   },
 })
 
-/** Streaming routes: v2, xapi, and threads. */
 export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(runRoute, async (c) => {
     const { runId: id } = c.req.valid('param')

@@ -17,7 +17,6 @@ const threadHeader = spec.optional(
   'The thread of the turn. Ignored if it is not a valid id, or while the thread is running',
 )
 
-/** Headers that name the thread. */
 export const threadHeadersSchema = z.object({
   [THREAD_HEADERS[0]]: threadHeader,
   [THREAD_HEADERS[1]]: threadHeader,

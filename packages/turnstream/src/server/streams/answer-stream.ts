@@ -11,9 +11,7 @@ import type { SseConnection } from './sse-connection.ts'
 // A larger frame would only be buffered.
 const MAX_FRAME_CHARS = 32 * 1024
 
-/** Encodes a turn as SSE in the dialect of a vendor. */
 export interface AnswerEncoder {
-  /** Whether the answer has ended. */
   readonly isOver: boolean
   /** Whether a cancelled turn is an answer in this dialect. Otherwise it is an error. */
   readonly hasCancelled?: boolean
@@ -36,9 +34,7 @@ export class AnswerStream {
   readonly #records: AsyncIterator<EventRecord | Resync, void>
   readonly #encoder: AnswerEncoder
   readonly #size = new AnswerSize()
-  /** A pending read. */
   #next: Promise<IteratorResult<EventRecord | Resync, void>> | undefined
-  /** Encoded but not sent yet. */
   #text = ''
   #connection: SseConnection | undefined
   #isFlushing = false
@@ -51,7 +47,6 @@ export class AnswerStream {
     if (encoder.joinSse !== undefined) void tail.caughtUp.then(this.#join)
   }
 
-  /** Whether the answer has ended. */
   get isWhole(): boolean {
     return this.#encoder.isOver
   }
@@ -89,7 +84,6 @@ export class AnswerStream {
     }
   }
 
-  /** Sends the answer to the end of the turn. */
   async sendTo(connection: SseConnection): Promise<void> {
     this.#connection = connection
     const encoder = this.#encoder
@@ -204,7 +198,6 @@ function recordOf(record: EventRecord | Resync): EventRecord {
   throw new TurnstreamError('TURN_EXPIRED', `the log is ${record.resync}`)
 }
 
-/** The error of a failed or cancelled turn. */
 function failureOf({ payload }: StreamEvent): ErrorObject | undefined {
   if (payload.type === 'response_error') return payload.error
   if (payload.type !== 'turn_aborted_by_user') return undefined

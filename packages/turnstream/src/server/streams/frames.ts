@@ -29,7 +29,6 @@ export class Frame {
     this.#start = size.length + LINE_END.length
   }
 
-  /** The frame without chunk encoding. */
   get bytes(): Uint8Array<ArrayBuffer> {
     return this.chunk.subarray(this.#start, -LINE_END.length) as Uint8Array<ArrayBuffer>
   }
@@ -64,7 +63,6 @@ export class RecordFrames {
     this.#isOfSeveral = isOfSeveral
   }
 
-  /** Creates the encoder for one turn on one connection. */
   encoder(encoding: StreamEncoding): ToFrame {
     if (encoding === 'snapshot') return this.#toFrame
     const encoder = new AppendEncoder()

@@ -8,7 +8,6 @@ export class ItemOrder {
   readonly #places = new Map<string, number>()
   /** Undefined for an item that was cancelled: it may never have had a snapshot. */
   readonly #items: (string | undefined)[] = []
-  /** Texts without words. */
   readonly #empty = new Set<string>()
 
   /** Returns whether later items need no longer wait for this one. */
@@ -33,7 +32,6 @@ export class ItemOrder {
     }
   }
 
-  /** Returns the number of items before this one. */
   placeOf(itemId: string): number {
     return this.#places.get(itemId) ?? 0
   }

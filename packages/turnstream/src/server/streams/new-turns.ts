@@ -5,7 +5,6 @@ import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 /** How often to poll for turns that other processes created. */
 const POLL_MS = 1000
 
-/** How many threads to poll concurrently. */
 const THREADS_PER_POLL = 100
 
 /** A thread as last seen by a subscriber. */
@@ -59,7 +58,6 @@ export class NewTurns {
     })
   }
 
-  /** Number of waiting subscribers. */
   get size(): number {
     let sum = 0
     for (const subscribers of this.#subscribers.values()) sum += subscribers.size

@@ -8,9 +8,7 @@ import { TurnReaders } from './turn-readers.ts'
 /** What a stream carries: raw events, the snapshots of a turn or of a thread, or a turn in a vendor's dialect. */
 export type StreamKind = 'v2' | 'xapi' | 'thread' | 'chat' | 'responses' | 'messages'
 
-/** Stream statistics of a server. */
 export interface StreamCounts {
-  /** Open streams. */
   readonly clients: Record<StreamKind, number>
   readonly resyncs: Record<Resync['resync'], number>
   /** Snapshots superseded before a connected client could read them. */
@@ -77,7 +75,6 @@ export class OpenStreams {
     if (this.#cancelTimer === undefined) this.#arm(this.heartbeatMs)
   }
 
-  /** Records that something was sent on a connection. */
   touch(connection: SseConnection): void {
     const now = this.now()
     if (connection.silentSince === now) return

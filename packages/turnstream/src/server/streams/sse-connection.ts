@@ -12,7 +12,6 @@ import type { StreamSlot } from '../limits/key-limits.ts'
 import { Frame, LAST_CHUNK } from './frames.ts'
 import type { OpenStreams, StreamCounts, StreamKind } from './open-streams.ts'
 
-/** Reconnect delay of clients, in ms. */
 const RETRY_MS = 1000
 
 /** How many bytes to buffer for a client. One that is further behind reads from the log later. */
@@ -22,7 +21,6 @@ const HEARTBEAT = new Frame(encodeComment('heartbeat'))
 
 export interface ConnectionDeps {
   readonly streams: OpenStreams
-  /** Freed when the connection is closed. */
   readonly slot: StreamSlot
   readonly kind: StreamKind
   readonly caller: Caller
@@ -56,7 +54,6 @@ export abstract class SseConnection {
     this.#slot = slot
   }
 
-  /** Bytes written but not yet read. */
   abstract readonly waitingBytes: number
   /** False when the buffer is full. */
   protected abstract write(frame: Frame): boolean
@@ -66,7 +63,6 @@ export abstract class SseConnection {
   /** Aborts the body, so that the client detects the interruption. */
   protected abstract cutBody(): void
 
-  /** Shared by all streams of the server. */
   get counts(): StreamCounts {
     return this.#streams.counts
   }

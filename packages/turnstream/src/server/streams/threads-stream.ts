@@ -76,7 +76,6 @@ async function newestIn(log: TurnLog, threadId: string): Promise<ThreadCursor> {
 
 /** The threads of one stream, and how far each was sent. */
 class ThreadStreams {
-  /** Threads that do not exist. */
   readonly unknown: string[] = []
   readonly #readings: ThreadReading[] = []
   readonly #sent = new Map<string, ThreadCursor>()
@@ -143,7 +142,6 @@ const cursorSchema = z
   )
   .max(MAX_THREADS)
 
-/** Encodes a list of `[threadId, turnId, offset]`. */
 function encodeCursor(sent: ReadonlyMap<string, ThreadCursor>): string {
   const list = Array.from(sent, ([threadId, at]) => [
     threadId,

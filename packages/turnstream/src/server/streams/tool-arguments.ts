@@ -40,7 +40,6 @@ export class ArgumentSender {
   readonly #seen = new Set<string>()
   /** The place of the first item that the client does not have. */
   #unseen = 0
-  /** The `seq` of the client's cursor. */
   #start: number
   /** The newest state of calls that have changed. */
   readonly #changed = new Map<string, ToolCall>()
@@ -194,7 +193,6 @@ class ArgumentFeed {
     this.done = this.#read(log, turnId).finally(() => this.#processor.release())
   }
 
-  /** Whether the last listener has left. */
   get isOver(): boolean {
     return this.#stop.signal.aborted
   }

@@ -20,7 +20,6 @@ import { headerOf, openSse, type SendStream, type SseConnection } from './sse-co
 import { ArgumentSender, type ArgumentsOptions, type ArgumentTiming } from './tool-arguments.ts'
 
 export interface TurnReading {
-  /** The turn or run id of the request. */
   readonly id: string
   readonly log: LogName
   readonly encoding: StreamEncoding
