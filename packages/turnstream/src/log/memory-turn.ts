@@ -11,7 +11,7 @@ import type {
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { NO_VALUES } from './keyed-records.ts'
-import { formatOffset, type Offset, offsetOf, resume } from './offsets.ts'
+import { formatOffset, offsetOf, resume } from './offsets.ts'
 import {
   checkLength,
   newestOutputs,
@@ -129,11 +129,7 @@ export class MemoryTurn {
   source<Name extends LogName>(log: Name): LogSource<LogRecord<Name>> {
     this.checkThere()
     return {
-      start: 0,
-      resume: (cursor: Offset) => {
-        const { head, epochs } = this.state.logs[log]
-        return resume(cursor, { first: 1, head, epochs })
-      },
+      resume: (cursor) => resume(cursor, this.state.logs[log]),
       read: (after) => {
         this.checkThere()
         const { head, sealed, epochs } = this.state.logs[log]

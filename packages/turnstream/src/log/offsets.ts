@@ -39,18 +39,11 @@ export function epochOf(epochs: readonly EpochStart[], seq: number): number {
   return epochs.findLast(({ from }) => from <= seq)?.epoch ?? 0
 }
 
-/** The state of a log that resuming needs. */
-export interface LogExtent {
-  /** The `seq` of the oldest stored record; 1 unless the log was trimmed. */
-  readonly first: number
-  readonly head: number
-  readonly epochs: readonly EpochStart[]
-}
-
 /** Returns the `seq` after which a reader with this cursor continues, or why it must start over. */
-export function resume(cursor: Offset, { first, head, epochs }: LogExtent): number | Resync {
-  const { epoch, seq } = cursor
+export function resume(
+  { epoch, seq }: Offset,
+  { head, epochs }: { readonly head: number; readonly epochs: readonly EpochStart[] },
+): number | Resync {
   if (seq > head || epoch !== epochOf(epochs, seq)) return { resync: 'foreign' }
-  if (seq + 1 < first) return { resync: 'trimmed' }
   return seq
 }

@@ -18,8 +18,6 @@ export interface Block<Rec extends LogRecord> {
 export interface LogSource<Rec extends LogRecord> {
   /** Returns the `seq` after which a reader with this cursor continues. */
   resume(cursor: { epoch: number; seq: number }): number | Resync
-  /** Where the log starts: 0 unless it was trimmed. */
-  readonly start: number
   read(after: number): Block<Rec> | Promise<Block<Rec>>
   /**
    * Resolves when there may be records after `seq`, or when `signal` aborts. Returns undefined if there
@@ -82,7 +80,7 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
       if (typeof at !== 'number') {
         this.#cursor = START
         yield at
-        at = source.start
+        at = 0
       }
       while (!signal.aborted) {
         const read = source.read(at)

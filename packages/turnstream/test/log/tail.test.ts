@@ -22,7 +22,6 @@ function block(seqs: number[], last = false): Block<LogRecord> {
 
 /** A source that gives these blocks, one for each read, at once or later. */
 class Blocks implements LogSource<LogRecord> {
-  readonly start = 0
   readonly reads: number[] = []
   released = 0
   readonly #blocks: (Block<LogRecord> | Error)[]
@@ -34,7 +33,7 @@ class Blocks implements LogSource<LogRecord> {
   }
 
   resume({ seq }: { seq: number }) {
-    return seq > 100 ? ({ resync: 'trimmed' } as const) : seq
+    return seq > 100 ? ({ resync: 'foreign' } as const) : seq
   }
 
   read(after: number): Block<LogRecord> | Promise<Block<LogRecord>> {
@@ -139,7 +138,7 @@ describe.each([
   test('restarts after a cursor that it cannot honour', async () => {
     const source = new Blocks([block([1], true)], later)
     const seen = await offsetsAndCursors(tailOf(source, 'events', '1-101'))
-    expect(seen).toEqual(['trimmed at 0-0', '1-1 at 1-1'])
+    expect(seen).toEqual(['foreign at 0-0', '1-1 at 1-1'])
     expect(source.reads).toEqual([0])
   })
 })

@@ -286,11 +286,7 @@ export class EmbeddedTurn {
   source<Name extends LogName>(log: Name, leave: () => void): LogSource<LogRecord<Name>> {
     const release = log === 'events' ? this.events.hold() : undefined
     return {
-      start: 0,
-      resume: (cursor) => {
-        const { head, epochs } = this.#shown(log)
-        return resume(cursor, { first: 1, head, epochs })
-      },
+      resume: (cursor) => resume(cursor, this.#shown(log)),
       read: (after) => {
         this.checkThere()
         const block = log === 'events' ? this.#readEvents(after) : this.#readProcessed(after)

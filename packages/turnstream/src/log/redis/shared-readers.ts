@@ -143,8 +143,7 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
 
   source(release: () => void): LogSource<Rec> {
     return {
-      start: 0,
-      resume: (cursor) => resume(cursor, { first: 1, ...this.known() }),
+      resume: (cursor) => resume(cursor, this.known()),
       read: (after) => this.read(after),
       changed: (seq, signal) => {
         const { view } = this
