@@ -26,7 +26,7 @@ export async function openLog(place) {
     const { openEmbeddedLog } = await load('log/embedded/open.js')
     return openEmbeddedLog(place)
   }
-  /** @type {typeof import('../../packages/turnstream/src/log/redis/redis-log.ts')} */
-  const { openRedisLog } = await load('log/redis/redis-log.js')
+  /** @type {typeof import('../../packages/turnstream/src/log/redis/open.ts')} */
+  const { openRedisLog } = await load('log/redis/open.js')
   return openRedisLog(place)
 }

@@ -45,8 +45,8 @@ export {
 } from './codex/provider.ts'
 export { type EmbeddedLogOptions, openEmbeddedLog, type SyncPolicy } from './log/embedded/open.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
-export type { RedisLogOptions, RedisServer } from './log/redis/redis-log.ts'
-export { openRedisLog } from './log/redis/redis-log.ts'
+export type { RedisLogOptions, RedisServer } from './log/redis/open.ts'
+export { openRedisLog } from './log/redis/open.ts'
 export { TurnExistsError } from './log/rules.ts'
 export type { ProcessHealth } from './providers/provider.ts'
 export {

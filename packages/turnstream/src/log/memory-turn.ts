@@ -153,7 +153,12 @@ export class MemoryTurn {
   }
 
   toRecord(): TurnRecord {
-    return turnRecord(this.facts, this.state, this.#gone?.code === 'TURN_EXPIRED')
+    const expired = this.#gone?.code === 'TURN_EXPIRED'
+    return turnRecord(this.facts, {
+      epoch: this.state.epoch,
+      sealed: isSealed(this.state),
+      expired,
+    })
   }
 
   toListed(): ListedTurn {

@@ -28,7 +28,6 @@ import {
 } from '@turnstream/core/internal/protocol/stream-event-guard'
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
 import { formatOffset } from './offsets.ts'
-import { isSealed, type WriteState } from './rules.ts'
 
 export const CHUNK_RECORDS = 256
 
@@ -226,7 +225,10 @@ export function damagedTurn(
   return { ...place, ...unknown, status: 'error', error, damaged: true }
 }
 
-export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean): TurnRecord {
+export function turnRecord(
+  facts: TurnFacts,
+  { epoch, sealed, expired }: Pick<TurnRecord, 'epoch' | 'sealed' | 'expired'>,
+): TurnRecord {
   const { turnId, runId, threadId, ordinal, owner, createdAt, outcome } = facts
   const { endedAt, responseBytes, cancelReason, request, replaces, contentMs } = facts
   return {
@@ -235,13 +237,13 @@ export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean
     threadId,
     ordinal,
     owner,
-    epoch: state.epoch,
+    epoch,
     createdAt,
     status: 'in_progress',
     ...outcome,
     ...(endedAt !== undefined && { endedAt }),
     ...(responseBytes !== undefined && { responseBytes }),
-    sealed: isSealed(state),
+    sealed,
     ...(cancelReason !== undefined && { cancelReason }),
     ...(request !== undefined && { request }),
     ...(replaces !== undefined && { replaces }),

@@ -10,7 +10,7 @@ import {
   openEmbeddedLog,
 } from '../../log/embedded/open.ts'
 import { MemoryLog } from '../../log/memory-log.ts'
-import { openRedisLog } from '../../log/redis/redis-log.ts'
+import { openRedisLog } from '../../log/redis/open.ts'
 import { UsageError } from '../command.ts'
 import type { Settings } from './settings.ts'
 

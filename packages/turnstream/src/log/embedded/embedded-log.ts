@@ -428,7 +428,9 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   #toRecord(turn: StoredTurn): log.TurnRecord {
-    return turnRecord(turn, turn.state, this.#remains(turn) !== 'all')
+    const { state } = turn
+    const expired = this.#remains(turn) !== 'all'
+    return turnRecord(turn, { epoch: state.epoch, sealed: isSealed(state), expired })
   }
 
   /** STORE_CORRUPT for a turn known to be damaged. */

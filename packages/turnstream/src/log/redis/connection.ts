@@ -1,7 +1,7 @@
 import type * as redis from '@redis/client'
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import type { RedisServer } from './redis-log.ts'
+import type { RedisServer } from './open.ts'
 import { storeError } from './replies.ts'
 
 export type Listener = () => void

@@ -1,188 +1,58 @@
-import type { RedisClientOptions, RedisClusterOptions, RedisSentinelOptions } from '@redis/client'
-import { type Clock, systemClock } from '@turnstream/core/internal/async/clock'
 import type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 import type * as log from '@turnstream/core/internal/log/turn-log'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
+import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { checkTurn } from '../records.ts'
+import { checkEpoch, TurnExistsError, turnGone } from '../rules.ts'
 import { type LogSource, LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
-import { ChangeNotifier } from './change-notifier.ts'
-import { RedisClient } from './client.ts'
-import { connect, type RedisConnection } from './connection.ts'
 import { RedisKeyedRecords } from './keyed-records.ts'
-import { FORMAT, RedisKeys, Retention } from './keys.ts'
-import { storeError } from './replies.ts'
-import { SharedReaders } from './shared-readers.ts'
-import { checkNotExpired } from './turn-records.ts'
-import { findOrphans, LeaseIndex, Turns } from './turns.ts'
-import { AppendQueue, openWriter, type WriterStore } from './writer.ts'
+import { RedisKeys } from './keys.ts'
+import { findOrphans, type IndexedTurn } from './leases.ts'
+import type { RedisStore } from './open.ts'
+import { list, storeError, text, texts, unlessDamaged } from './replies.ts'
+import * as scripts from './scripts/turn.ts'
+import { Threads } from './threads.ts'
+import { checkNotExpired, isSealed, type TurnMeta, TurnRecords } from './turn-records.ts'
+import { openWriter, type WriterStore } from './writer.ts'
 
 /**
- * How to reach the server: a URL, or the options of `@redis/client`, passed on unchanged: TLS, users, sockets,
- * Sentinel, Cluster. Valkey works like Redis.
+ * Minimum time a turn being created stays in the index. After that others treat it as never created, and it must be
+ * recreated.
  */
-export type RedisServer =
-  | { readonly url?: string; readonly client?: undefined }
-  | { readonly client: RedisClientOptions }
-  | { readonly sentinel: RedisSentinelOptions }
-  | { readonly cluster: RedisClusterOptions }
+const CREATE_MS = 2000
 
-export type RedisLogOptions = RedisServer & {
-  /** Prefix of all keys. `codex` by default. */
-  readonly prefix?: string
-  /** How long to store the logs of a turn after its end. One day by default. */
-  readonly retentionMs?: number
-  /** How long to retry a call while the server is unavailable, before STORE_UNAVAILABLE. 5 s by default. */
-  readonly unavailableAfterMs?: number
-  /**
-   * How long a ping may be unanswered before the connection is replaced. 3 s by default. Calls in flight are retried on
-   * the new connection.
-   */
-  readonly silentAfterMs?: number
-  /** Callback for background failures: lost connections, and maintenance that will be retried. */
-  readonly onError?: (error: unknown) => void
-  readonly clock?: Clock
-}
+/** A claim takes milliseconds; after this it is considered dead. */
+const CLAIM_MS = 2000
 
-const DAY_MS = 24 * 60 * 60 * 1000
-const UNAVAILABLE_AFTER_MS = 5000
-/** Shorter than the call timeout, so that a call on a silent connection succeeds on the next one. */
-const SILENT_AFTER_MS = 3000
+/** How long the owner of a deleted turn may take to notice: many lease durations. */
+const FENCE_MS = 60 * 60 * 1000
 
-/** The prefix precedes the hash tag of every key and must not contain one. */
-const PREFIX = /^[^\s{}\p{Cc}\p{Cs}]{1,100}$/u
-
-function checkOptions(options: RedisLogOptions) {
-  const {
-    prefix = 'codex',
-    retentionMs = DAY_MS,
-    unavailableAfterMs = UNAVAILABLE_AFTER_MS,
-    silentAfterMs = SILENT_AFTER_MS,
-  } = options
-  if (!PREFIX.test(prefix)) {
-    const detail = 'prefix must have 1 to 100 characters, without whitespace or braces'
-    throw new TurnstreamError('OPTION_INVALID', detail)
-  }
-  for (const [name, ms] of Object.entries({ retentionMs, unavailableAfterMs, silentAfterMs })) {
-    if (!Number.isSafeInteger(ms) || ms < 1) {
-      throw new TurnstreamError('OPTION_INVALID', `${name} is ${ms}`)
-    }
-  }
-  return { prefix, retentionMs, unavailableAfterMs, silentAfterMs }
-}
+type NewRun = Pick<log.Lease, 'creation' | 'epoch'>
 
 /**
- * Opens a log in Redis 7.0 or newer, Valkey, or a Cluster of either. STORE_UNAVAILABLE if the server cannot be reached,
- * STORE_VERSION if a newer turnstream has written to it.
+ * The log of one tenant. Record, run and thread are in three slots, so operations take several steps.
+ * A process may die after any of them: the order lets the next caller detect this and continue.
  */
-export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.TurnLog> {
-  const checked = checkOptions(options)
-  const { clock = systemClock } = options
-  const onError = (error: unknown) => options.onError?.(storeError(error))
-  let store: RedisStore | undefined
-  const connection = await connect(options, {
-    clock,
-    limitMs: checked.unavailableAfterMs,
-    silentAfterMs: checked.silentAfterMs,
-    onError,
-    onReady: () => store?.notifier.lookAgain(),
-    // The next append of each turn checks that the previous record still exists.
-    onLost: () => {
-      for (const writer of store?.writers ?? []) writer.interrupted()
-    },
-  })
-  store = createStore(connection, { ...checked, clock, onError })
-  await checkFormat(store)
-  return new RedisLog(store)
-}
-
-interface StoreOptions extends ReturnType<typeof checkOptions> {
-  readonly clock: Clock
-  readonly onError: (error: unknown) => void
-}
-
-type RedisStore = ReturnType<typeof createStore>
-
-/** Shared by the logs of all tenants on a server. */
-function createStore(connection: RedisConnection, options: StoreOptions) {
-  const { prefix, retentionMs, unavailableAfterMs, clock, onError } = options
-  const client = new RedisClient(connection, unavailableAfterMs, clock)
-  const notifier = new ChangeNotifier(connection, clock, onError)
-  const retention = new Retention(retentionMs)
-  const readers = new SharedReaders({ client, notifier, onError })
-  const writers: WriterStore['writers'] = new Set()
-  let closed: Promise<void> | undefined
-  const close = async () => {
-    await Promise.allSettled([...writers].map((writer) => writer.flush()))
-    readers.close()
-    const calls = client.close()
-    notifier.close()
-    await calls
-    await connection.close()
-  }
-  return {
-    prefix,
-    unavailableAfterMs,
-    clock,
-    onError,
-    connection,
-    client,
-    notifier,
-    retention,
-    readers,
-    writers,
-    appends: new AppendQueue(client, connection),
-    leases: new LeaseIndex(new RedisKeys(prefix).leases, client, retention),
-    checkOpen: () => {
-      if (closed !== undefined) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
-    },
-    close: () => {
-      closed ??= close()
-      return closed
-    },
-  }
-}
-
-/** Marks the keys with our format. STORE_VERSION for another format, after closing the connection. */
-async function checkFormat({ prefix, client, retention, connection }: RedisStore): Promise<void> {
-  const { format: key } = new RedisKeys(prefix)
-  try {
-    const found = await client.command('GET', key)
-    if (typeof found === 'string' && Number(found) !== FORMAT) {
-      const advice = 'run the version that wrote them, or use another prefix'
-      const detail = `the keys have format ${found}, but this version reads format ${FORMAT}: ${advice}`
-      throw new TurnstreamError('STORE_VERSION', detail)
-    }
-    // Stored as long as anything written now.
-    const keepMs = String(retention.indexMs)
-    await client.command('SET', key, String(FORMAT), 'PX', keepMs)
-  } catch (error) {
-    await connection.close()
-    throw error
-  }
-}
-
-class RedisLog implements log.TurnLog {
-  readonly keyedRecords: RedisKeyedRecords
+export class RedisLog implements log.TurnLog {
+  readonly keyedRecords: log.KeyedRecords
   readonly #store: RedisStore
   readonly #tenants: Tenants<RedisLog>
   readonly #keys: RedisKeys
-  readonly #turns: Turns
+  readonly #records: TurnRecords
+  readonly #threads: Threads
   readonly #writerStore: WriterStore
 
-  constructor(store: RedisStore, tenant = DEFAULT_TENANT, tenants?: Tenants<RedisLog>) {
-    const { client, appends, clock, onError, checkOpen, writers } = store
+  constructor(store: RedisStore, tenant: string, tenants?: Tenants<RedisLog>) {
     const keys = new RedisKeys(store.prefix, tenant)
-    const turns = new Turns(keys, store)
-    const settle = (turnId: string) => turns.settle(turnId)
+    const records = new TurnRecords(keys, store.client)
     this.#store = store
     this.#tenants =
       tenants ?? new Tenants<RedisLog>(this, (name, all) => new RedisLog(store, name, all))
     this.#keys = keys
-    this.#turns = turns
-    this.keyedRecords = new RedisKeyedRecords({ ...store, keys, turns: turns.records })
-    this.#writerStore = { keys, client, appends, clock, onError, settle, checkOpen, writers }
+    this.#records = records
+    this.#threads = new Threads({ ...store, keys, records })
+    this.keyedRecords = new RedisKeyedRecords({ ...store, keys, turns: records })
+    this.#writerStore = { ...store, keys, settle: (turnId) => this.#settleIfSealed(turnId) }
   }
 
   get retentionMs(): number {
@@ -192,20 +62,6 @@ class RedisLog implements log.TurnLog {
   ofTenant(tenant: string): log.TurnLog {
     this.#store.checkOpen()
     return this.#tenants.of(tenant)
-  }
-
-  async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
-    this.#store.client.checkOpen()
-    checkTurn(turn)
-    return this.#turns.create(turn, leaseMs)
-  }
-
-  claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
-    return this.#turns.claim(turnId, owner, leaseMs)
-  }
-
-  renew(lease: log.Lease, leaseMs: number): Promise<void> {
-    return this.#turns.renew(lease, leaseMs)
   }
 
   open<Name extends log.LogName>(
@@ -235,7 +91,7 @@ class RedisLog implements log.TurnLog {
   }
 
   async #runOf(turnId: string): Promise<string> {
-    const meta = await this.#turns.records.existing(turnId)
+    const meta = await this.#records.existing(turnId)
     checkNotExpired(turnId, meta)
     return meta.runId
   }
@@ -247,7 +103,7 @@ class RedisLog implements log.TurnLog {
 
   async getResponse(turnId: string): Promise<string | undefined> {
     this.#store.checkOpen()
-    return this.#turns.records.response(turnId)
+    return this.#records.response(turnId)
   }
 
   async expired(limit: number): Promise<string[]> {
@@ -260,56 +116,51 @@ class RedisLog implements log.TurnLog {
   }
 
   #findOrphans(limit: number, tenant?: string): Promise<log.Orphan[]> {
-    const turnsOf = (name: string) => this.#tenants.of(name).#turns
-    return findOrphans(this.#store.leases, turnsOf, limit, tenant)
-  }
-
-  requestCancel(turnId: string, reason: string): Promise<boolean> {
-    return this.#turns.requestCancel(turnId, reason)
+    return findOrphans(this.#store.leases, (name) => this.#tenants.of(name), limit, tenant)
   }
 
   async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
     this.#store.checkOpen()
     const { meta } = this.#keys.turn(lease.turnId)
-    return this.#store.notifier.waitFor(meta, signal, () => this.#turns.cancelReason(lease))
+    return this.#store.notifier.waitFor(meta, signal, () => this.#cancelReason(lease))
   }
 
   getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
-    return this.#turns.records.get(turnId)
+    return this.#records.get(turnId)
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
-    const run = await this.#turns.records.events(runId)
+    const run = await this.#records.events(runId)
     const turnId = run?.fields['turn']
-    return turnId === undefined ? undefined : this.#turns.records.get(turnId)
+    return turnId === undefined ? undefined : this.#records.get(turnId)
   }
 
   listTurns(threadId: string, options?: log.TurnPageOptions): Promise<log.Page<log.ListedTurn>> {
-    return this.#turns.threads.turns(threadId, options)
+    return this.#threads.turns(threadId, options)
   }
 
   putThread(thread: log.NewThread, replaces?: log.ThreadRecord | null): Promise<log.ThreadRecord> {
-    return this.#turns.threads.put(thread, replaces)
+    return this.#threads.put(thread, replaces)
   }
 
   getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
-    return this.#turns.threads.get(threadId)
+    return this.#threads.get(threadId)
   }
 
   listThreads(options?: log.PageOptions): Promise<log.Page<log.ThreadRecord>> {
-    return this.#turns.threads.list(options)
+    return this.#threads.list(options)
   }
 
   countThreads(): Promise<number> {
-    return this.#turns.threads.count()
+    return this.#threads.count()
   }
 
   deleteTurn(turnId: string): Promise<boolean> {
-    return this.#turns.remove(turnId)
+    return this.#remove(turnId)
   }
 
   deleteThread(threadId: string): Promise<boolean> {
-    return this.#turns.threads.remove(threadId, (turnId) => this.#turns.remove(turnId))
+    return this.#threads.remove(threadId, (turnId) => this.#remove(turnId))
   }
 
   /** Memory used on all masters, including other data. */
@@ -327,5 +178,310 @@ class RedisLog implements log.TurnLog {
 
   close(): Promise<void> {
     return this.#store.close()
+  }
+
+  /** The thread first, because it blocks others; the turn's own slot last, because it makes the turn visible. */
+  async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
+    this.#store.client.checkOpen()
+    checkTurn(turn)
+    const { turnId, threadId, runId = turnId, owner, contentMs } = turn
+    await this.#checkNew(turnId, runId)
+    const opened = await this.#threads.openTurn(turn, leaseMs)
+    const { ordinal } = opened
+    const indexedUntil = opened.now + Math.max(leaseMs, CREATE_MS)
+    // Before the turn exists: an index may name a missing turn, but must not omit an existing one.
+    await this.#store.leases.put(this.#named(turnId), indexedUntil, leaseMs)
+    let made: NewRun
+    try {
+      made = await this.#createRun(turnId, runId, leaseMs)
+    } catch (error) {
+      if (hasCode(error, 'TURN_EXISTS')) await this.#threads.removeTurn(threadId, turnId)
+      throw error
+    }
+    const { state, processed, meta } = this.#keys.turn(turnId)
+    const fields = ['runId', runId, 'threadId', threadId, 'ordinal', ordinal, 'owner', owner]
+    if (turn.request !== undefined) fields.push('request', turn.request)
+    if (turn.replaces !== undefined) {
+      fields.push('replaces', turn.replaces, 'replacesFrom', opened.replacesFrom)
+    }
+    if (contentMs !== undefined) fields.push('contentMs', String(contentMs))
+    const { creation, epoch } = made
+    const keepMs = this.#store.retention.openMs(leaseMs)
+    const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, epoch, ...fields]
+    const until = text(
+      await this.#store.client.run(scripts.CREATE_TURN, [state, processed, meta], args),
+    )
+    if (until === '') return this.#refuse(turnId)
+    if (until === 'late') return this.create(turn, leaseMs)
+    // The thread may have been deleted meanwhile. A crash before this leaves an orphan: see `isOrphan`.
+    if (!(await this.#threads.confirmTurn(turn, opened))) {
+      await this.#remove(turnId, creation)
+      return this.create(turn, leaseMs)
+    }
+    if (leaseMs < CREATE_MS)
+      await this.#store.leases.put(this.#named(turnId), Number(until), leaseMs)
+    const next = { events: 1, processed: 1 }
+    const brief = this.#briefLease(contentMs)
+    return { turnId, runId, creation, epoch, ...brief, until: Number(until), next }
+  }
+
+  async #checkNew(turnId: string, runId: string): Promise<void> {
+    const [processed, run] = await Promise.all([
+      this.#records.processed(turnId),
+      this.#records.events(runId),
+    ])
+    if (processed !== undefined) await this.#refuse(turnId)
+    const owner = run?.fields['turn']
+    if (owner !== undefined && owner !== turnId) await this.#checkUnknown(owner)
+  }
+
+  async #createRun(turnId: string, runId: string, leaseMs: number): Promise<NewRun> {
+    const { state, events, meta, fence } = this.#keys.run(runId)
+    // Short, because each append to log B carries it: enough to distinguish a few creations of one id.
+    const made = crypto.randomUUID().slice(0, 8)
+    let takenFrom = ''
+    for (;;) {
+      const args = [turnId, leaseMs, this.#store.retention.openMs(leaseMs), takenFrom, made]
+      const reply = await this.#store.client.run(
+        scripts.CREATE_RUN,
+        [state, events, meta, fence],
+        args,
+      )
+      const [owner = '', creation = '', epoch] = texts(reply)
+      if (owner === '') return { creation, epoch: Number(epoch) }
+      await this.#checkUnknown(owner)
+      if (owner === takenFrom) {
+        throw new TurnstreamError('TURN_EXISTS', `run ${runId} is being created for turn ${owner}`)
+      }
+      takenFrom = owner
+    }
+  }
+
+  async #checkUnknown(turnId: string): Promise<void> {
+    const record = await this.#records.get(turnId)
+    if (record !== undefined) throw new TurnExistsError(record)
+  }
+
+  async #refuse(turnId: string): Promise<never> {
+    await this.#checkUnknown(turnId)
+    throw new TurnstreamError('TURN_EXISTS', `${turnId} exists only in part`)
+  }
+
+  /**
+   * Fences log A first, then log B; see the scripts. Log A must be unchanged since before the lease was seen to have
+   * expired: then no other claim came in between.
+   */
+  async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
+    const seen = await this.#claimable(turnId)
+    const { runId, creation } = seen
+    const run = this.#keys.run(runId)
+    const turn = this.#keys.turn(turnId)
+    const nonce = crypto.randomUUID()
+    const keepMs = this.#store.retention.openMs(leaseMs)
+    const ofRun = [run.state, run.events, run.chunks, run.meta, run.response]
+    const fence = [seen.events.state.epoch, seen.events.fields['claim'] ?? '', nonce]
+    const fenced = [...fence, CLAIM_MS, keepMs, creation]
+    const [epoch, events] = texts(await this.#store.client.run(scripts.CLAIM_EVENTS, ofRun, fenced))
+    if (epoch === undefined || events === undefined) throw this.#held(turnId)
+    const ofTurn = [turn.state, turn.meta, turn.processed, turn.items, turn.values]
+    const claimed = [epoch, nonce, owner, leaseMs, keepMs, creation]
+    const [until, processed] = texts(
+      await this.#store.client.run(scripts.CLAIM_PROCESSED, ofTurn, claimed),
+    )
+    if (until === undefined || processed === undefined) throw this.#held(turnId)
+    const confirmed = await this.#store.client.run(scripts.CONFIRM_CLAIM, [run.meta], [nonce])
+    if (confirmed !== 1) throw this.#held(turnId)
+    await this.#store.leases.put(this.#named(turnId), Number(until), leaseMs)
+    const next = { events: Number(events) + 1, processed: Number(processed) + 1 }
+    const brief = this.#briefLease(seen.processed.fields['contentMs'])
+    return { turnId, runId, creation, epoch: Number(epoch), ...brief, until: Number(until), next }
+  }
+
+  /** For the writers, whose seal starts the retention of short-lived content. */
+  #briefLease(contentMs: number | string | undefined): Pick<log.Lease, 'contentMs'> {
+    return contentMs === undefined ? {} : { contentMs: this.#store.retention.contentMs(contentMs) }
+  }
+
+  async #claimable(turnId: string): Promise<TurnMeta> {
+    const known = await this.#records.existing(turnId)
+    // In this order: log A as it was before the lease expired.
+    const events = await this.#records.events(known.runId)
+    const processed = await this.#records.processed(turnId)
+    if (events === undefined || processed === undefined) {
+      throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    }
+    const seen = { ...known, events, processed }
+    if (isSealed(seen)) {
+      checkNotExpired(turnId, seen)
+      throw new TurnstreamError('LOG_SEALED', `both logs of turn ${turnId}`)
+    }
+    const leftMs = Number(processed.fields['until']) - processed.now
+    if (leftMs > 0) {
+      throw new TurnstreamError('LEASE_HELD', `turn ${turnId}, for another ${leftMs} ms`)
+    }
+    return seen
+  }
+
+  #held(turnId: string): TurnstreamError {
+    return new TurnstreamError('LEASE_HELD', `another process is claiming turn ${turnId}`)
+  }
+
+  async renew(lease: log.Lease, leaseMs: number): Promise<void> {
+    let reply = await this.#renew(lease, leaseMs, false)
+    if (reply[0] === 'over') {
+      // Log A is fenced first: a claim is visible there before log B.
+      const events = await this.#records.events(lease.runId)
+      if (events !== undefined) checkEpoch(events.state, lease)
+      reply = await this.#renew(lease, leaseMs, true)
+    }
+    const { turnId } = lease
+    const [answer, detail = '', threadId = ''] = reply
+    if (answer === 'gone') throw turnGone(turnId)
+    if (answer !== 'ok') {
+      throw new TurnstreamError('LEASE_LOST', `turn ${turnId} is at ${detail}`)
+    }
+    lease.until = Number(detail)
+    await Promise.all([
+      this.#store.leases.put(this.#named(turnId), lease.until, leaseMs),
+      this.#threads.keep(threadId, leaseMs),
+    ])
+  }
+
+  async #renew(lease: log.Lease, leaseMs: number, isLate: boolean): Promise<string[]> {
+    const { turnId, runId, creation, epoch } = lease
+    const openMs = this.#store.retention.openMs(leaseMs)
+    const turn = this.#keys.turn(turnId)
+    const run = this.#keys.run(runId)
+    const [reply] = await Promise.all([
+      this.#store.client.run(
+        scripts.RENEW,
+        [turn.state, turn.meta, turn.processed, turn.items, turn.values],
+        [epoch, leaseMs, openMs, creation, isLate ? 1 : ''],
+      ),
+      this.#store.client.run(
+        scripts.KEEP_OPEN,
+        [run.meta, run.state, run.events, run.chunks],
+        [openMs],
+      ),
+    ])
+    return texts(reply)
+  }
+
+  /** As in the index of all tenants. */
+  #named(turnId: string): log.Orphan {
+    return { tenant: this.#keys.tenant, turnId }
+  }
+
+  /** Whether a turn with an expired lease in the index is an orphan; otherwise corrects the index. */
+  async isOrphan(turn: IndexedTurn): Promise<boolean> {
+    const { turnId } = turn
+    const meta = await this.#records.meta(turnId)
+    if (meta === undefined) {
+      // It was deleted or never created. If it is created later, it gets another index entry.
+      await this.#store.leases.drop(turn)
+      return false
+    }
+    if (isSealed(meta)) {
+      await this.#settle(turnId, meta)
+      return false
+    }
+    const until = Number(meta.processed.fields['until'])
+    if (meta.processed.now >= until) {
+      if (await this.#threads.hasTurn(meta.threadId, turnId)) return true
+      await this.#remove(turnId, meta.creation)
+      return false
+    }
+    await this.#store.leases.put(this.#named(turnId), until, until - meta.processed.now)
+    return false
+  }
+
+  /** False when `events` is sealed. */
+  async requestCancel(turnId: string, reason: string): Promise<boolean> {
+    const seen = await this.#records.existing(turnId)
+    if (seen.events.state.sealed) {
+      checkNotExpired(turnId, seen)
+      return false
+    }
+    const { meta } = this.#keys.turn(turnId)
+    if ((await this.#store.client.run(scripts.CANCEL, [meta], [reason])) === 1) return true
+    throw new TurnstreamError('TURN_UNKNOWN', turnId)
+  }
+
+  async #cancelReason(lease: log.Lease): Promise<string | undefined> {
+    return (await this.#records.leased(lease)).fields['cancel']
+  }
+
+  /** After a log was sealed: if both are, the turn has ended and leaves the index. */
+  async #settleIfSealed(turnId: string): Promise<void> {
+    const meta = await this.#records.meta(turnId)
+    if (meta !== undefined && isSealed(meta)) await this.#settle(turnId, meta)
+  }
+
+  async #settle(turnId: string, meta: TurnMeta): Promise<void> {
+    const { recordMs } = this.#store.retention
+    const logMs = this.#store.retention.contentMs(meta.processed.fields['contentMs'])
+    const run = this.#keys.run(meta.runId)
+    const turn = this.#keys.turn(turnId)
+    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.values]
+    const keep = [logMs, recordMs]
+    await Promise.all([
+      this.#store.client.run(scripts.SETTLE, [run.meta, run.state, run.events, run.response], keep),
+      this.#store.client.run(scripts.SETTLE, ofTurn, keep),
+      this.#threads.closeTurn(meta, turnId),
+      this.#store.leases.remove(this.#named(turnId)),
+    ])
+  }
+
+  /**
+   * Removes a turn in any state. The run first: half a turn can be removed again. Its own slot last: until then it
+   * cannot be recreated. With `only`, just the turn of that creation.
+   */
+  async #remove(turnId: string, only?: string): Promise<boolean> {
+    const seen = await unlessDamaged(this.#records.processed(turnId), null)
+    if (seen === undefined) return false
+    if (seen === null) return this.#removeDamaged(turnId)
+    const { creation } = seen
+    if (creation !== (only ?? creation)) return false
+    const { runId = turnId, threadId = '' } = seen.fields
+    const run = this.#keys.run(runId)
+    const turn = this.#keys.turn(turnId)
+    const ofRun = [run.meta, run.state, run.events, run.chunks, run.response, run.fence]
+    const removing = this.#store.client.run(scripts.REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
+    const removed = await unlessDamaged(removing, null)
+    if (removed === null) return this.#removeDamaged(turnId)
+    if (removed === 0) return false // recreated since
+    await this.#threads.removeTurn(threadId, turnId)
+    await this.#store.leases.remove(this.#named(turnId))
+    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.values]
+    await this.#store.client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])
+    return true
+  }
+
+  /** Removes a turn whose record cannot be read, and its run if that is known to be its own. */
+  async #removeDamaged(turnId: string): Promise<true> {
+    const turn = this.#keys.turn(turnId)
+    const [runId, threadId] = await this.#fields(turn.meta, 'runId', 'threadId')
+    const run = this.#keys.run(runId ?? turnId)
+    const [owner] = await this.#fields(run.meta, 'turn')
+    if (owner === turnId || (owner === undefined && runId === turnId)) {
+      await this.#store.client.command(
+        'DEL',
+        run.meta,
+        run.state,
+        run.events,
+        run.chunks,
+        run.response,
+      )
+    }
+    if (threadId !== undefined) await this.#threads.removeTurn(threadId, turnId)
+    await this.#store.leases.remove(this.#named(turnId))
+    const { meta, state, processed, items, values } = turn
+    await this.#store.client.command('DEL', meta, state, processed, items, values)
+    return true
+  }
+
+  async #fields(key: string, ...names: string[]): Promise<(string | undefined)[]> {
+    const reply = await unlessDamaged(this.#store.client.command('HMGET', key, ...names), [])
+    return list(reply).map((value) => (typeof value === 'string' ? value : undefined))
   }
 }

@@ -1,7 +1,7 @@
 import type { Lease, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
-import type { Outcome } from '../records.ts'
+import { type Outcome, turnRecord } from '../records.ts'
 import { checkEpoch, type HeadState, turnGone } from '../rules.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys } from './keys.ts'
@@ -121,25 +121,24 @@ function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
   const { runId, threadId, processed, events } = meta
   const { ordinal, owner = '', createdAt, cancel, request, replaces, contentMs } = processed.fields
   const { outcome, endedAt, responseBytes } = events.fields
-  return {
-    turnId,
-    runId,
-    threadId,
-    ordinal: Number(ordinal),
-    owner,
-    epoch: processed.state.epoch,
+  const ids = { turnId, runId, threadId, ordinal: Number(ordinal), owner }
+  const facts = {
+    ...ids,
     createdAt: Number(createdAt),
-    status: 'in_progress',
-    ...(outcome !== undefined && parseOutcome(outcome)),
-    ...(endedAt !== undefined && { endedAt: Number(endedAt) }),
-    ...(responseBytes !== undefined && { responseBytes: Number(responseBytes) }),
-    sealed: isSealed(meta),
-    ...(cancel !== undefined && { cancelReason: cancel }),
-    ...(request !== undefined && { request }),
-    ...(replaces !== undefined && { replaces }),
-    ...(contentMs !== undefined && { contentMs: Number(contentMs) }),
-    expired: isExpired(meta),
+    outcome: outcome === undefined ? undefined : parseOutcome(outcome),
+    endedAt: toNumber(endedAt),
+    responseBytes: toNumber(responseBytes),
+    cancelReason: cancel,
+    request,
+    replaces,
+    contentMs: toNumber(contentMs),
   }
+  const { epoch } = processed.state
+  return turnRecord(facts, { epoch, sealed: isSealed(meta), expired: isExpired(meta) })
+}
+
+function toNumber(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text)
 }
 
 function parseOutcome(text: string): Outcome {

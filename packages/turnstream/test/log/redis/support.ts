@@ -5,7 +5,7 @@ import {
   openRedisLog,
   type RedisLogOptions,
   type RedisServer,
-} from '../../../src/log/redis/redis-log.ts'
+} from '../../../src/log/redis/open.ts'
 
 let opened = 0
 

@@ -1,0 +1,99 @@
+import type { Orphan } from '@turnstream/core/internal/log/turn-log'
+import { DEFAULT_TENANT, isTenant } from '@turnstream/core/internal/protocol/names'
+import type { RedisClient } from './client.ts'
+import type { Retention } from './keys.ts'
+import { texts } from './replies.ts'
+import { DROP, DUE, INDEX } from './scripts/thread.ts'
+
+export interface IndexedTurn extends Orphan {
+  readonly member: string
+  readonly score: string
+}
+
+/**
+ * Open turns of all tenants by lease expiry. Only an index: the turn record decides. Members are the id for `default`,
+ * `<tenant> <id>` for other tenants: ids contain no space.
+ */
+export class LeaseIndex {
+  readonly #key: string
+  readonly #client: RedisClient
+  readonly #retention: Retention
+
+  constructor(key: string, client: RedisClient, retention: Retention) {
+    this.#key = key
+    this.#client = client
+    this.#retention = retention
+  }
+
+  async put(turn: Orphan, until: number, leaseMs: number): Promise<void> {
+    const keepMs = this.#retention.openMs(leaseMs)
+    await this.#client.run(INDEX, [this.#key], [until, memberOf(turn), keepMs])
+  }
+
+  /** Turns with an expired lease, oldest first. */
+  async due(skip: number, limit: number): Promise<IndexedTurn[]> {
+    const reply = texts(await this.#client.run(DUE, [this.#key], [skip, limit]))
+    const turns: IndexedTurn[] = []
+    for (let at = 0; at < reply.length; at += 2) {
+      turns.push(indexedTurn(reply[at] ?? '', reply[at + 1] ?? ''))
+    }
+    return turns
+  }
+
+  async remove(turn: Orphan): Promise<void> {
+    await this.#client.command('ZREM', this.#key, memberOf(turn))
+  }
+
+  /** Removes a turn, unless it was added again since it was read. */
+  async drop({ member, score }: IndexedTurn): Promise<void> {
+    await this.#client.run(DROP, [this.#key], [member, score])
+  }
+}
+
+/** Whether the member has the form that this package writes. */
+function isMember(turn: IndexedTurn): boolean {
+  return isTenant(turn.tenant) && memberOf(turn) === turn.member
+}
+
+function memberOf({ tenant, turnId }: Orphan): string {
+  return tenant === DEFAULT_TENANT ? turnId : `${tenant} ${turnId}`
+}
+
+function indexedTurn(member: string, score: string): IndexedTurn {
+  const end = member.indexOf(' ')
+  if (end === -1) return { tenant: DEFAULT_TENANT, turnId: member, member, score }
+  return { tenant: member.slice(0, end), turnId: member.slice(end + 1), member, score }
+}
+
+/** Members of the index read at once while skipping other tenants. */
+const PAGE = 100
+
+/**
+ * Finds abandoned turns of one tenant or all, by the shared index: the cost does not depend on the number of tenants.
+ * The index may be stale: each turn is checked, and wrong entries are corrected.
+ */
+export async function findOrphans(
+  leases: LeaseIndex,
+  logOf: (tenant: string) => { isOrphan(turn: IndexedTurn): Promise<boolean> },
+  limit: number,
+  tenant?: string,
+): Promise<Orphan[]> {
+  const page = tenant === undefined ? limit : Math.max(limit, PAGE)
+  const isOrphan = async (turn: IndexedTurn) => {
+    if (isMember(turn)) return logOf(turn.tenant).isOrphan(turn)
+    await leases.drop(turn)
+    return false
+  }
+  const orphans: Orphan[] = []
+  for (let skip = 0; orphans.length < limit; ) {
+    const due = await leases.due(skip, page)
+    const wanted = due.filter((turn) => tenant === undefined || turn.tenant === tenant)
+    const verdicts = await Promise.all(wanted.map(isOrphan))
+    const found = wanted.filter((_turn, at) => verdicts[at])
+    for (const { tenant, turnId } of found) orphans.push({ tenant, turnId })
+    if (due.length < page) break
+    // Corrected entries are no longer in the index.
+    skip += due.length - wanted.length + found.length
+  }
+  return orphans.slice(0, limit)
+}
