@@ -155,16 +155,16 @@ export const deletionCases: Cases = {
       equal(await listed(), ['busy', 'used'], 'the threads in the end')
     },
   ),
-  'L10 bytesKept grows with writes and shrinks with deletions': async (given) => {
+  'L10 storedBytes grows with writes and shrinks with deletions': async (given) => {
     const { log } = given
-    const empty = await log.bytesKept()
+    const empty = await log.storedBytes()
     const lease = await given.create('turn')
     const records = counted(1, 8, (seq) => delta('turn', seq, noise(250_000)))
     for (const record of records) await given.append(lease, 'events', [record])
-    const full = await log.bytesKept()
+    const full = await log.storedBytes()
     ok(full - empty > 1_000_000, `2 MB of text made ${full} bytes of ${empty}`)
     await log.deleteTurn('turn')
-    const left = await log.bytesKept()
+    const left = await log.storedBytes()
     ok(left < full - 1_000_000, `after the deletion ${left} of ${full} bytes are left`)
   },
 }

@@ -129,7 +129,7 @@ export const tenantRecordCases: Cases = {
     equal(await given.keyedRecords.consume('key'), 'own', 'the own value')
     equal(await beta.keyedRecords.consume('key'), 'theirs', "the other tenant's value")
   },
-  'notes have nothing to do with turns, runs and threads of the same id': async (given) => {
+  'keyed records have nothing to do with turns, runs and threads': async (given) => {
     await given.createSealed('id', { threadId: 'id' })
     await given.keyedRecords.add('id', 'value', LONG_MS)
     await given.log.deleteThread('id')
@@ -287,9 +287,9 @@ export const turnKeyCases: Cases = {
   'values of the same turn of two tenants are apart': async (given) => {
     const beta = given.ofTenant('beta')
     const lease = await given.create('turn')
-    const kept = await beta.create('turn')
+    const other = await beta.create('turn')
     const waits = new AbortController()
-    const heard = soon(beta.log.keyedRecords.watch(kept, 'one', waits.signal))
+    const heard = soon(beta.log.keyedRecords.watch(other, 'one', waits.signal))
     await given.keyedRecords.addOnce('turn', 'one', YES)
     equal(await given.keyedRecords.watch(lease, 'one', given.signal), YES, 'the value')
     equal((await beta.log.keyedRecords.addOnce('turn', 'two', NO)).isAdded, true, 'the other value')

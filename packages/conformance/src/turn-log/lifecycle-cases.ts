@@ -54,11 +54,11 @@ export const lifecycleCases: Cases = {
       data: message('turn', `item-${index}`, content),
     }))
     await given.append(lease, 'processed', records)
-    const { records: kept } = await given.log.snapshot('turn')
-    equal(texts(kept), texts(records), 'the texts')
+    const { records: stored } = await given.log.snapshot('turn')
+    equal(texts(stored), texts(records), 'the texts')
     const outputs = records.map(({ data }): unknown => JSON.parse(data))
     equal(
-      kept.map(({ output }) => output),
+      stored.map(({ output }) => output),
       outputs,
       'the outputs',
     )
@@ -108,7 +108,7 @@ export const lifecycleCases: Cases = {
       add: () => log.keyedRecords.add('key', 'value', LONG_MS),
       read: () => log.keyedRecords.read(['key']),
       consume: () => log.keyedRecords.consume('key'),
-      bytesKept: () => log.bytesKept(),
+      storedBytes: () => log.storedBytes(),
     }
     for (const [name, call] of Object.entries(calls)) await rejects(call(), 'STORE_CLOSED', name)
   },

@@ -192,8 +192,8 @@ class ModelRun {
   async #cancel(): Promise<void> {
     const turnId = this.#random.pick(this.#turnIds)
     const reason = `reason ${this.#random.below(100)}`
-    const asked = await resultOf(this.#given.log.requestCancel(turnId, reason))
-    equal(asked, this.#model.requestCancel(turnId, reason), `a cancel of ${turnId}`)
+    const accepted = await resultOf(this.#given.log.requestCancel(turnId, reason))
+    equal(accepted, this.#model.requestCancel(turnId, reason), `a cancel of ${turnId}`)
     await this.#checkTurn(turnId)
   }
 

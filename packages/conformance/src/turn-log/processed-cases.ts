@@ -73,11 +73,11 @@ export const processedCases: Cases = {
   'L6 a resume gives the newest state of every item that changed': async (given) => {
     const written = outputsOf('turn', UPDATES)
     await writeTurn(given, written)
-    const whole = await given.read('turn', 'processed')
+    const all = await given.read('turn', 'processed')
     for (let seq = 0; seq <= written.length; seq++) {
       const tail = given.tail('turn', 'processed', seq === 0 ? START : `1-${seq}`)
       const seen = toRecords(await readAll(tail))
-      const changed = whole.filter((record) => seqOf(record) > seq)
+      const changed = all.filter((record) => seqOf(record) > seq)
       equal(seen, changed, `what follows ${seq}, whose record may have been superseded`)
       equal(tail.cursor, `1-${written.length}`, 'the cursor at the end')
     }
@@ -96,18 +96,18 @@ export const processedCases: Cases = {
   'L6 the cursor moves at the end of a block; a disconnect inside repeats it': async (given) => {
     const written = outputsOf('turn', UPDATES)
     await writeTurn(given, written)
-    const whole = await given.read('turn', 'processed')
-    for (let cut = 1; cut <= whole.length; cut++) {
+    const all = await given.read('turn', 'processed')
+    for (let cut = 1; cut <= all.length; cut++) {
       const tail = given.tail('turn', 'processed')
       const seen: LogRecord[] = []
       for await (const each of tail) {
         seen.push(...toRecords([each]))
         if (seen.length === cut) break
       }
-      const last = cut === whole.length
+      const last = cut === all.length
       equal(tail.cursor, last ? `1-${written.length}` : START, `the cursor after ${cut} records`)
       const rest = await given.read('turn', 'processed', tail.cursor)
-      equal(rest, last ? [] : whole, 'what a reader gets that was cut off')
+      equal(rest, last ? [] : all, 'what a reader gets that was cut off')
     }
   },
   'L6 a reader that disconnects after any record ends with the newest states': async (given) => {
@@ -234,13 +234,13 @@ export const processedCases: Cases = {
       ...envelope,
     }))
     await given.append(lease, 'processed', records)
-    const kept = await given.take('turn', 'processed', 2)
+    const stored = await given.take('turn', 'processed', 2)
     equal(
-      kept.map(({ eventId, timestamp }) => ({ eventId, timestamp })),
+      stored.map(({ eventId, timestamp }) => ({ eventId, timestamp })),
       envelopes,
       'the envelopes',
     )
     await given.under.elapse(5)
-    equal(await given.take('turn', 'processed', 2), kept, 'what is read later')
+    equal(await given.take('turn', 'processed', 2), stored, 'what is read later')
   },
 }

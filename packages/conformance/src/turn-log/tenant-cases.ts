@@ -43,8 +43,8 @@ export const tenantCases: Cases = {
   },
   'L13 an invalid tenant name is OPTION_INVALID': async ({ log }) => {
     for (const name of [...NOT_TENANTS, 'b'.repeat(65)]) {
-      const asked = (async () => log.ofTenant(name))()
-      await rejects(asked, 'OPTION_INVALID', `the tenant ${JSON.stringify(name)}`)
+      const opened = (async () => log.ofTenant(name))()
+      await rejects(opened, 'OPTION_INVALID', `the tenant ${JSON.stringify(name)}`)
     }
     await log.ofTenant('b'.repeat(64)).putThread({ threadId: 'thread' })
   },
@@ -90,20 +90,20 @@ export const tenantCases: Cases = {
   'L13 claims, seals and cancels do not affect the same turn of another': async (given) => {
     const [first, second] = both(given)
     const lost = await first.create('turn', {}, SHORT_MS)
-    const kept = await second.create('turn')
+    const other = await second.create('turn')
     await given.under.elapse(SHORT_MS)
     await first.log.claim('turn', 'heir', LONG_MS)
     await rejects(first.append(lost, 'events', deltas('turn', 1, 1)), 'LEASE_LOST', 'the old')
-    equal(await second.append(kept, 'events', deltas('turn', 1, 1)), '1-1', 'the offset')
+    equal(await second.append(other, 'events', deltas('turn', 1, 1)), '1-1', 'the offset')
     const waits = new AbortController()
-    const heard = soon(second.log.cancelled(kept, waits.signal))
+    const heard = soon(second.log.cancelled(other, waits.signal))
     await first.log.requestCancel('turn', 'user')
     equal((await second.log.getTurn('turn'))?.cancelReason, undefined, 'the reason')
     await first.log.deleteTurn('turn')
     await first.createSealed('turn')
     equal((await second.log.getTurn('turn'))?.sealed, false, 'that the other is sealed')
-    await second.append(kept, 'events', deltas('turn', 2, 2))
-    await second.log.renew(kept, LONG_MS)
+    await second.append(other, 'events', deltas('turn', 2, 2))
+    await second.log.renew(other, LONG_MS)
     waits.abort()
     await rejects(heard, 'ABORTED', 'listening for a cancel')
   },

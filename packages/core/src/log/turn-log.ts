@@ -411,7 +411,7 @@ export interface TurnLog {
   deleteThread(threadId: string): Promise<boolean>
 
   /** Size of the stored data of all tenants. */
-  bytesKept(): Promise<number>
+  storedBytes(): Promise<number>
 
   /**
    * Waits for calls in flight, then releases everything. Readers end with STORE_CLOSED. Closes the store for

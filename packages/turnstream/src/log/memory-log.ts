@@ -258,11 +258,11 @@ export class MemoryLog implements log.TurnLog {
     if (!mayReplace(found?.record, replaces)) {
       throw new TurnstreamError('THREAD_CHANGED', thread.threadId)
     }
-    const kept = found ?? this.#addThread(thread.threadId)
-    const { creation, version, createdAt } = kept.record
+    const stored = found ?? this.#addThread(thread.threadId)
+    const { creation, version, createdAt } = stored.record
     const updatedAt = this.#clock.now()
-    kept.record = { ...thread, creation, version: version + 1, createdAt, updatedAt }
-    return kept.record
+    stored.record = { ...thread, creation, version: version + 1, createdAt, updatedAt }
+    return stored.record
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
@@ -306,7 +306,7 @@ export class MemoryLog implements log.TurnLog {
     return this.#threads.delete(threadId)
   }
 
-  async bytesKept(): Promise<number> {
+  async storedBytes(): Promise<number> {
     this.#checkOpen()
     let sum = 0
     for (const [, each] of this.#tenants.entries()) {

@@ -36,7 +36,7 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   #cursor: string
   #hasCaughtUp = false
   #skipped = 0
-  readonly #tellCaughtUp: (() => void)[] = []
+  readonly #onCaughtUp: (() => void)[] = []
 
   constructor(
     log: LogName,
@@ -62,7 +62,7 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   get caughtUp(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#hasCaughtUp) resolve()
-      else this.#tellCaughtUp.push(resolve)
+      else this.#onCaughtUp.push(resolve)
     })
   }
 
@@ -110,7 +110,7 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
 
   #catchUp(): void {
     this.#hasCaughtUp = true
-    for (const tell of this.#tellCaughtUp) tell()
+    for (const notify of this.#onCaughtUp) notify()
   }
 
   #pass({ records, cursor }: Block<Rec>, index: number): void {

@@ -138,14 +138,14 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
     this.#attempts = 0
     this.#movedAt = monotonicNow(this.#clock)
     const isSealed = this.#seal !== undefined && this.#entries.length === 0
-    if (!this.#isClosed && count > 0) this.#tell(done)
+    if (!this.#isClosed && count > 0) this.#notify(done)
     if (this.isOver) this.#entries = []
     if (this.#waiters.length > 0) this.#wakeWaiters()
     if (isSealed) this.ended()
   }
 
   /** An exception in a callback must not affect other turns. */
-  #tell(done: readonly NewRecord<Name>[]): void {
+  #notify(done: readonly NewRecord<Name>[]): void {
     try {
       this.#options.onStored?.(done)
     } catch (error) {

@@ -120,8 +120,8 @@ function operationSection(place: Place, document: OpenApiDocument, origin: strin
   const { method, path, operation } = place
   const { operationId, summary, description, parameters, requestBody, responses } = operation
   const access = ACCESS[operation.security.length] ?? ''
-  const rows = parameters.map(({ name, in: where, required, description: told, schema }) =>
-    fieldRow(name, { ...schema, description: [where, told].filter(Boolean).join(': ') }, required),
+  const rows = parameters.map(({ name, in: where, required, description: text, schema }) =>
+    fieldRow(name, { ...schema, description: [where, text].filter(Boolean).join(': ') }, required),
   )
   const body = requestBody && html`<h4>Body</h4><p>${contentTypes(requestBody.content)}</p>`
   const answers = Object.entries(responses).map(

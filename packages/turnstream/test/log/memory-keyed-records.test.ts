@@ -11,7 +11,7 @@ test('expired values are removed a few per call, also of idle tenants', async ()
   await clock.advance(1000)
   const sizes = []
   for (let count = 0; count < 6; count++) {
-    sizes.push(await log.bytesKept())
+    sizes.push(await log.storedBytes())
     await log.orphans(1)
   }
   expect(sizes).toEqual([500, 400, 300, 200, 100, 0])

@@ -42,7 +42,7 @@ test('L3 an event that is too long or has no JSON ends its writer and leaves not
     writer.write(first as StreamEvent)
     writer.write(wrong)
     await expect(writer.flush()).rejects.toThrow(error)
-    expect(await log.bytesKept()).toBe(0)
+    expect(await log.storedBytes()).toBe(0)
   }
   await appendTo(log, lease, 'events', eventsUpTo('turn', 2), { seal: true })
 })
@@ -71,14 +71,14 @@ describe('content with a limit', () => {
     const clock = fakeClock()
     const log = new MemoryLog({ clock })
     for (let index = 0; index < 2500; index++) await ended(log, `turn-${index}`)
-    const kept = await log.bytesKept()
+    const kept = await log.storedBytes()
     await clock.advance(CONTENT_MS + 60_000)
     await log.orphans(1)
-    const left = await log.bytesKept()
+    const left = await log.storedBytes()
     expect(left).toBeGreaterThan(0)
     expect(left).toBeLessThan(kept)
     for (let call = 0; call < 5; call++) await log.orphans(1)
-    expect(await log.bytesKept()).toBe(0)
+    expect(await log.storedBytes()).toBe(0)
   })
 
   test.each([-3_600_000, 3_600_000])('keeps its time when the clock steps by %d ms', async (ms) => {

@@ -320,9 +320,9 @@ export class EmbeddedLog implements log.TurnLog {
     return deleteThread(this.#store, this, threadId)
   }
 
-  async bytesKept(): Promise<number> {
+  async storedBytes(): Promise<number> {
     this.#store.checkOpen()
-    return this.#store.bytesKept()
+    return this.#store.storedBytes()
   }
 
   close(): Promise<void> {

@@ -137,7 +137,7 @@ export class EmbeddedStore {
     return orphans
   }
 
-  bytesKept(): number {
+  storedBytes(): number {
     return this.env.bytesUsed() + this.commits.journal.bytesNeeded()
   }
 

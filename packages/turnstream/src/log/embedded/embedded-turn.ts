@@ -220,7 +220,7 @@ export class EmbeddedTurn {
   }
 
   /** Notifies the writers after a group's commit, when all its turns are up to date. */
-  tellWriters(): void {
+  notifyWriters(): void {
     for (const writer of this.#storing.splice(0)) writer.stored()
   }
 

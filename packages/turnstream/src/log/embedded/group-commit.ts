@@ -157,7 +157,7 @@ export class GroupCommit {
       this.#fail(group, error)
       return false
     }
-    this.journal.kept(entry)
+    this.journal.committed(entry)
     for (const events of overdue) {
       this.journal.settle(events, entry)
       // They had nothing new, so there is nothing to publish.
@@ -170,7 +170,7 @@ export class GroupCommit {
     }
     for (const { committed } of group.changes) committed?.()
     group.resolve()
-    for (const turn of group.turns) turn.tellWriters()
+    for (const turn of group.turns) turn.notifyWriters()
     return true
   }
 
@@ -281,7 +281,7 @@ export class Journal {
   }
 
   /** The commit succeeded; each of its turns is settled next. */
-  kept({ key, text, removed }: JournalEntry): void {
+  committed({ key, text, removed }: JournalEntry): void {
     for (const old of removed) {
       this.#chars -= this.#entries.get(old)?.chars ?? 0
       this.#entries.delete(old)

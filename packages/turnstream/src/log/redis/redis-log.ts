@@ -164,7 +164,7 @@ export class RedisLog implements log.TurnLog {
   }
 
   /** Memory used on all masters, including other data. */
-  async bytesKept(): Promise<number> {
+  async storedBytes(): Promise<number> {
     const { connection, checkOpen } = this.#store
     checkOpen()
     const infos = await connection.sendToAll(['INFO', 'memory']).catch((error: unknown) => {

@@ -45,8 +45,8 @@ export class Threads {
     if (creation === undefined) throw new TurnstreamError('THREAD_CHANGED', threadId)
     const [version = 0, createdAt = 0, updatedAt = 0] = numbers.map(Number)
     await this.#touch(threadId, updatedAt)
-    const kept = { ...(title !== undefined && { title }), ...(metadata && { metadata }) }
-    return { threadId, ...kept, creation, version, createdAt, updatedAt }
+    const named = { ...(title !== undefined && { title }), ...(metadata && { metadata }) }
+    return { threadId, ...named, creation, version, createdAt, updatedAt }
   }
 
   async get(threadId: string): Promise<log.ThreadRecord | undefined> {

@@ -6,7 +6,7 @@ export class UnsentBytes {
   #bytes = 0
   #requests = 0
   /** The part of them that streams keep until they end. */
-  #kept = 0
+  #retained = 0
   /** Oldest first. */
   readonly #keepers = new Map<object, number>()
   readonly #waiting = new Set<() => void>()
@@ -48,7 +48,7 @@ export class UnsentBytes {
     return () => {
       this.#bytes -= held
       held = 0
-      if (this.#bytes - this.#kept < this.#max) this.#wakeAll()
+      if (this.#bytes - this.#retained < this.#max) this.#wakeAll()
     }
   }
 
@@ -67,7 +67,7 @@ export class UnsentBytes {
   /** The oldest keeper does not wait for the others: otherwise all could wait for each other. */
   mustWait(keeper: object): boolean {
     const isOldest = this.#keepers.keys().next().value === keeper
-    return isOldest ? this.#bytes - this.#kept >= this.#max : this.isFull
+    return isOldest ? this.#bytes - this.#retained >= this.#max : this.isFull
   }
 
   /** Resolves when there may be room or `signal` aborts. Another caller may take the room first. */
@@ -83,9 +83,9 @@ export class UnsentBytes {
     })
   }
 
-  #count(kept: number): void {
-    this.#kept += kept
-    this.#bytes += kept
+  #count(bytes: number): void {
+    this.#retained += bytes
+    this.#bytes += bytes
   }
 
   #wakeAll(): void {

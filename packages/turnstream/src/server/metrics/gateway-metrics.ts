@@ -25,7 +25,7 @@ import { createMetrics } from './definitions.ts'
 export type TurnListener = (turn: TurnFacts, outcome?: TurnOutcome) => void
 
 export interface GatewayMetricsOptions {
-  readonly log: Pick<TurnLog, 'bytesKept'>
+  readonly log: Pick<TurnLog, 'storedBytes'>
   readonly clock: Clock
   /** Known models, as `<provider>/<model>`. A client may name any other. */
   readonly models: readonly string[]
@@ -233,13 +233,13 @@ export class StoredBytes {
   #isAsking = false
   #known: number | undefined
 
-  constructor(log: Pick<TurnLog, 'bytesKept'>, clock: Clock) {
+  constructor(log: Pick<TurnLog, 'storedBytes'>, clock: Clock) {
     this.#clock = clock
     this.#ask = shared(async () => {
       this.#askedAt = monotonicNow(clock)
       this.#isAsking = true
       try {
-        this.#known = await log.bytesKept()
+        this.#known = await log.storedBytes()
       } catch {
         // Operations on the store report the failure themselves.
       }

@@ -82,13 +82,13 @@ const historyItemSchema = z.discriminatedUnion('type', [
 export const inputSchema = z.array(inputItemSchema).min(1).max(MAX_INPUT_ITEMS)
 export const historySchema = z.array(historyItemSchema).max(MAX_HISTORY_ITEMS)
 
-interface Asked {
+interface SubmittedItems {
   readonly input: readonly z.infer<typeof inputItemSchema>[]
   readonly history?: readonly z.infer<typeof historyItemSchema>[] | undefined
 }
 
 /** Converts the items of a submit. Throws when they have too many attachments, or outputs without calls. */
-export function toTurnItems({ input, history }: Asked): {
+export function toTurnItems({ input, history }: SubmittedItems): {
   readonly input: TurnInput[]
   readonly history?: HistoryItem[]
 } {
@@ -132,7 +132,10 @@ function attachmentsOf(item: HistoryItem): number {
 }
 
 /** Vendors refuse an output without a call. With a history, the stored thread has none to offer. */
-function refuseOrphans(history: NonNullable<Asked['history']>, input: Asked['input']): void {
+function refuseOrphans(
+  history: NonNullable<SubmittedItems['history']>,
+  input: SubmittedItems['input'],
+): void {
   const open = new Map<string, number>()
   const places = [
     ...history.map((item, at) => ({ item, path: `body.history.${at}` })),

@@ -223,7 +223,7 @@ export async function streamAnswer(
   const leave = () => {
     stop()
     const isLast = endReading()
-    if (isTied && isLast && !answer.isWhole) cancel(log, turnId, context)
+    if (isTied && isLast && !answer.isComplete) cancel(log, turnId, context)
   }
   const release = () => {
     client.release()
@@ -234,11 +234,11 @@ export async function streamAnswer(
   try {
     const failure = holdMs > 0 ? await answer.begin(context.clock, holdMs) : undefined
     if (failure !== undefined) throw new TurnFailedError(failure, isNamed)
-    if (requestClient !== undefined) requestClient.isServed = () => answer.isWhole
+    if (requestClient !== undefined) requestClient.isServed = () => answer.isComplete
     const send = (connection: SseConnection) => {
       onAbort(connection.signal, () => {
         stop()
-        if (!answer.isWhole) requestClient?.leave()
+        if (!answer.isComplete) requestClient?.leave()
       })
       return answer.sendTo(connection).finally(release)
     }
@@ -253,7 +253,7 @@ export async function streamAnswer(
 /** Reads the turn to its end. SERVER_SHUTDOWN if the server closes before. */
 export async function followAnswer(
   { c, context, turn, isTied }: VendorTurn,
-  take: (event: StreamEvent) => void,
+  onEvent: (event: StreamEvent) => void,
 ): Promise<void> {
   const { log, tenant } = c.get('space')
   const endReading = context.streams.readers.add(tenant, turn.turnId)
@@ -266,8 +266,8 @@ export async function followAnswer(
     for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
       if (isSliceOver()) await nextSlice()
       if (!('event' in record) || !isStreamEvent(record.event)) continue
-      if (slot !== undefined && size.add(record)) await keep(slot, size, reading.signal)
-      take(record.event)
+      if (slot !== undefined && size.add(record)) await retain(slot, size, reading.signal)
+      onEvent(record.event)
       isOver ||= TERMINALS.has(record.event.type)
     }
     if (client.signal.aborted && endReading() && isTied) cancel(log, turn.turnId, context)
@@ -282,9 +282,9 @@ export async function followAnswer(
 }
 
 /** Counts what is kept of an answer in one piece, and waits for room. */
-async function keep(slot: StreamSlot, { kept }: AnswerSize, signal: StopSignal): Promise<void> {
-  slot.keep(kept)
-  while (slot.isHeldBack(kept) && !signal.aborted) await slot.room(signal)
+async function retain(slot: StreamSlot, { chars }: AnswerSize, signal: StopSignal): Promise<void> {
+  slot.keep(chars)
+  while (slot.isHeldBack(chars) && !signal.aborted) await slot.room(signal)
 }
 
 const TERMINALS: ReadonlySet<string> = new Set([

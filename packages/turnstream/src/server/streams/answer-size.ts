@@ -6,11 +6,11 @@ import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-g
 const STEP_CHARS = 64 * 1024
 
 /**
- * Measures what an encoder keeps of an answer, in characters. Every dialect keeps the texts until the answer ends, to
+ * Measures what an encoder retains of an answer, in characters. Every dialect keeps the texts until the answer ends, to
  * compare them with the final ones or to repeat them.
  */
 export class AnswerSize {
-  kept = 0
+  chars = 0
   #counted = 0
   /** Deltas since the last complete item, which repeats them. */
   #deltas = 0
@@ -21,12 +21,12 @@ export class AnswerSize {
     if (event.type === 'item_delta' && typeof event.payload?.delta_content === 'string') {
       const { length } = event.payload.delta_content
       this.#deltas += length
-      this.kept += length
-      if (this.kept < this.#counted + STEP_CHARS) return false
+      this.chars += length
+      if (this.chars < this.#counted + STEP_CHARS) return false
     } else if (isStreamEvent(event)) {
-      this.kept += this.#sizeOf(record)
+      this.chars += this.#sizeOf(record)
     }
-    this.#counted = this.kept
+    this.#counted = this.chars
     return true
   }
 

@@ -47,7 +47,7 @@ export class AnswerStream {
     if (encoder.joinSse !== undefined) void tail.caughtUp.then(this.#join)
   }
 
-  get isWhole(): boolean {
+  get isComplete(): boolean {
     return this.#encoder.isOver
   }
 
@@ -100,7 +100,7 @@ export class AnswerStream {
       }
       throw error
     }
-    if (this.isWhole) connection.lastWords = undefined
+    if (this.isComplete) connection.lastWords = undefined
   }
 
   async #follow(connection: SseConnection): Promise<void> {
@@ -129,7 +129,7 @@ export class AnswerStream {
 
   /** What the next event may take, with what the encoder keeps. */
   get #bytes(): number {
-    return this.#size.kept * (1 + (this.#encoder.repeats ?? 0))
+    return this.#size.chars * (1 + (this.#encoder.repeats ?? 0))
   }
 
   /** Undefined if the key's clients leave too much unread: it may repeat the whole answer. */
@@ -140,7 +140,7 @@ export class AnswerStream {
 
   /** Waits for room before the next event is encoded: what it repeats of the answer would be held, too. */
   async #room(connection: SseConnection): Promise<void> {
-    connection.keep(this.#size.kept)
+    connection.keep(this.#size.chars)
     const bytes = this.#bytes
     if (!connection.isHeldBack(bytes)) return
     this.#send(connection)

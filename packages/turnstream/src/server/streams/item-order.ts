@@ -11,7 +11,7 @@ export class ItemOrder {
   readonly #empty = new Set<string>()
 
   /** Returns whether later items need no longer wait for this one. */
-  take(payload: StreamEventPayload): boolean {
+  apply(payload: StreamEventPayload): boolean {
     switch (payload.type) {
       case 'item_start':
         this.#start(payload)

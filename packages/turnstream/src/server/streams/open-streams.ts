@@ -3,7 +3,6 @@ import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import type { Resync } from '@turnstream/core/internal/log/turn-log'
 import type { Caller } from '../auth/authenticate.ts'
 import type { SseConnection } from './sse-connection.ts'
-import { TurnReaders } from './turn-readers.ts'
 
 /** What a stream carries: raw events, the snapshots of a turn or of a thread, or a turn in a vendor's dialect. */
 export type StreamKind = 'v2' | 'xapi' | 'thread' | 'chat' | 'responses' | 'messages'
@@ -103,5 +102,29 @@ export class OpenStreams {
       this.touch(connection)
       connection.beat()
     }
+  }
+}
+
+/** Counts who follows a turn in this process: the last one that disconnects may cancel it. */
+class TurnReaders {
+  readonly #counts = new Map<string, number>()
+
+  /** Returns a function that ends the reading, and returns whether no reader is left. */
+  add(tenant: string, turnId: string): () => boolean {
+    // Tenant names contain no space.
+    const key = `${tenant} ${turnId}`
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
+    let isReading = true
+    return () => {
+      if (isReading) this.#remove(key)
+      isReading = false
+      return !this.#counts.has(key)
+    }
+  }
+
+  #remove(key: string): void {
+    const count = (this.#counts.get(key) ?? 1) - 1
+    if (count === 0) this.#counts.delete(key)
+    else this.#counts.set(key, count)
   }
 }

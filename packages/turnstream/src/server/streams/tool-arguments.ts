@@ -214,7 +214,7 @@ class ArgumentFeed {
     try {
       for await (const record of tail) {
         if (isSliceOver()) await nextSlice()
-        if ('event' in record && isStreamEvent(record.event)) this.#take(record.event)
+        if ('event' in record && isStreamEvent(record.event)) this.#apply(record.event)
       }
     } catch {
       // The same failure ends the streams of the readers, which read the other log of this turn.
@@ -224,12 +224,12 @@ class ArgumentFeed {
   readonly #onCaughtUp = (): void => {
     this.#processor.flush()
     this.#isCaughtUp = true
-    for (const call of this.#open.values()) this.#tell(call)
+    for (const call of this.#open.values()) this.#notify(call)
   }
 
-  #take(event: StreamEvent): void {
+  #apply(event: StreamEvent): void {
     const { payload } = event
-    if (isForProcessor(event) && this.order.take(payload)) this.#tell()
+    if (isForProcessor(event) && this.order.apply(payload)) this.#notify()
     // Texts are in `processed`.
     if (payload.type === 'item_start' && payload.item_type !== 'function_call') return
     if (payload.type === 'item_delta' && !this.#open.has(payload.item_id)) return
@@ -242,11 +242,11 @@ class ArgumentFeed {
     if (output.toolArgumentsText === undefined) this.#open.delete(output.itemId)
     else {
       this.#open.set(output.itemId, output)
-      this.#tell(output)
+      this.#notify(output)
     }
   }
 
-  #tell(call?: ToolCall): void {
+  #notify(call?: ToolCall): void {
     if (this.#isCaughtUp) for (const listener of this.#listeners) listener(call)
   }
 }

@@ -59,7 +59,7 @@ describe('the sweeper', () => {
     await eventually(async () => {
       await clock.advance(SWEEP_MS)
       expect(await again.listTurns('thread-of-turn-99')).toEqual({ items: [] })
-      expect(await again.bytesKept()).toBeLessThan(80_000)
+      expect(await again.storedBytes()).toBeLessThan(80_000)
     })
     expect(await again.getTurn('turn-1')).toBeUndefined()
     expect(await again.getThread('thread-of-turn-1')).toBeUndefined()
@@ -68,26 +68,26 @@ describe('the sweeper', () => {
   test('removes what expired while the store was closed', async () => {
     const directory = folderOfTest()
     const { log, clock } = await endedTurns(directory, 40)
-    const kept = await log.bytesKept()
+    const kept = await log.storedBytes()
     await log.close()
     await clock.advance(RETENTION_MS * 2)
     const again = await openLog(directory, { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS })
     // Whoever asks before that hears the same.
     expect(await again.getTurn('turn-3')).toMatchObject({ expired: true })
     await expect(again.snapshot('turn-3')).rejects.toMatchObject({ code: 'TURN_EXPIRED' })
-    await eventually(async () => expect(await again.bytesKept()).toBeLessThan(kept / 2))
+    await eventually(async () => expect(await again.storedBytes()).toBeLessThan(kept / 2))
   })
 
   test('continues after a failed commit', async () => {
     const directory = folderOfTest()
     const { log, clock } = await endedTurns(directory, 20)
-    const kept = await log.bytesKept()
+    const kept = await log.storedBytes()
     const commit = vi.spyOn(Environment.prototype, 'commit').mockRejectedValueOnce(new Error('no'))
     await clock.advance(RETENTION_MS + SWEEP_MS)
     await eventually(() => expect(commit).toHaveBeenCalled())
     await eventually(async () => {
       await clock.advance(SWEEP_MS)
-      expect(await log.bytesKept()).toBeLessThan(kept)
+      expect(await log.storedBytes()).toBeLessThan(kept)
       expect(await log.getTurn('turn-1')).toMatchObject({ expired: true })
     })
   })

@@ -48,7 +48,7 @@ test('L6 the snapshots of finished turns take less than 1.3 times their text', {
     }
     await endTurn(log, lease, { events: 1, processed: steps + 1 })
   }
-  expect(await log.bytesKept()).toBeLessThan(1.3 * TURNS * TOKENS * TOKEN.length)
+  expect(await log.storedBytes()).toBeLessThan(1.3 * TURNS * TOKENS * TOKEN.length)
   await log.close()
   expect(sizeOf(directory)).toBeLessThan(1.6 * TURNS * TOKENS * TOKEN.length)
 })

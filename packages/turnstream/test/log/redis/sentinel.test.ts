@@ -66,7 +66,7 @@ test('L9 a log is found through Sentinel, written and followed', async () => {
   await appendTo(log, lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })
   await ended
   expect(seen).toEqual(['1-1', '1-2', '1-3'])
-  expect(await log.bytesKept()).toBeGreaterThan(0)
+  expect(await log.storedBytes()).toBeGreaterThan(0)
   await logs.close()
 })
 

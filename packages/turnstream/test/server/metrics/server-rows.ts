@@ -19,7 +19,7 @@ class MoodyLog extends HookedLog {
     return this.failure === undefined ? super.listThreads(...args) : Promise.reject(this.failure)
   }
 
-  override bytesKept(): Promise<number> {
+  override storedBytes(): Promise<number> {
     return this.failure === undefined ? Promise.resolve(1234) : Promise.reject(this.failure)
   }
 }

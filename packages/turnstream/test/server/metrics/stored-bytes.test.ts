@@ -7,7 +7,7 @@ function slowStore() {
   const waiting: { resolve: (bytes: number) => void; reject: (error: unknown) => void }[] = []
   return {
     waiting,
-    bytesKept: () =>
+    storedBytes: () =>
       new Promise<number>((resolve, reject) => {
         waiting.push({ resolve, reject })
       }),
@@ -17,7 +17,7 @@ function slowStore() {
 test('the store is read once in ten seconds for all scrapes', async () => {
   const clock = fakeClock(1_000_000)
   let asked = 0
-  const kept = new StoredBytes({ bytesKept: () => Promise.resolve((asked += 1)) }, clock)
+  const kept = new StoredBytes({ storedBytes: () => Promise.resolve((asked += 1)) }, clock)
   expect(await Promise.all([kept.read(), kept.read()])).toEqual([1, 1])
   await clock.advance(9999)
   expect(await kept.read()).toBe(1)

@@ -28,7 +28,7 @@ async function answerTo(events: readonly unknown[]): Promise<string> {
   const answer = new AnswerStream(tail, chatAnswerEncoder(HEAD))
   expect(await answer.begin(fakeClock(), 1000)).toBeUndefined()
   await answer.sendTo(connection)
-  expect(answer.isWhole).toBe(true)
+  expect(answer.isComplete).toBe(true)
   return text
 }
 

@@ -108,7 +108,7 @@ test('what remains of a response with store: false is its place in the thread', 
   }
   // By which the conversation, and for an hour the session, is recognised: the ids of the turn and its thread.
   const turnId = id.slice('resp_'.length)
-  expect(await server.log.bytesKept()).toBe(`${threadId} ${turnId}session -1 ${turnId}`.length)
+  expect(await server.log.storedBytes()).toBe(`${threadId} ${turnId}session -1 ${turnId}`.length)
   const deleted = await send(server, `DELETE /v1/responses/${id}`)
   expect([deleted.status, json(deleted).deleted]).toEqual([200, true])
 })
