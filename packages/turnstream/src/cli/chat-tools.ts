@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { Client, ClientTool, ToolAnswer } from '@turnstream/client'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { printable } from '@turnstream/core/internal/protocol/printable'
 import type {
@@ -7,23 +8,14 @@ import type {
   PendingCall,
   StreamOutput,
 } from '@turnstream/core/internal/protocol/stream-output'
-import { CommandError, UsageError } from './command.ts'
-import type { GatewayClient } from './gateway-client.ts'
+import { isFailure, UsageError } from './command.ts'
 import type { Terminal } from './terminal.ts'
 import { messageOf } from './text.ts'
-
-/** The result of a client tool, as a submit takes it. */
-export interface CallResult {
-  readonly type: 'function_call_output'
-  readonly call_id: string
-  readonly output: string
-  readonly success: true
-}
 
 /** Calls that the user answers, one `/answer` each. */
 export class OpenCalls {
   #calls: readonly PendingCall[] = []
-  #results: CallResult[] = []
+  #results: ToolAnswer[] = []
 
   /** Takes the calls that a turn leaves to the client. Returns a message for the user; empty without calls. */
   note(output: StreamOutput): string {
@@ -35,12 +27,11 @@ export class OpenCalls {
   }
 
   /** Answers the next call. Returns the results of all when it was the last, and otherwise a message for the user. */
-  answer(output: string): readonly CallResult[] | string {
+  answer(output: string): readonly ToolAnswer[] | string {
     const call = this.#calls[this.#results.length]
     if (call === undefined) return 'No tool call waits for a result.\n'
     if (output === '') return this.#hint()
-    const { callId: call_id } = call
-    this.#results.push({ type: 'function_call_output', call_id, output, success: true })
+    this.#results.push({ callId: call.callId, output })
     return this.#results.length < this.#calls.length ? this.#hint() : this.#results
   }
 
@@ -53,9 +44,9 @@ export class OpenCalls {
 }
 
 interface Asking {
-  readonly client: GatewayClient
+  readonly client: Client
   readonly terminal: Terminal
-  readonly runId: string
+  readonly turnId: string
 }
 
 /** Asks the user about every call of a turn that needs approval, once each. */
@@ -69,29 +60,29 @@ export class ApprovalQuestions {
 
   /** Returns when the call was answered. Without a user, another client has to answer. */
   async ask(output: StreamOutput): Promise<void> {
-    const { client, terminal, runId } = this.#asking
+    const { client, terminal, turnId } = this.#asking
     const approval = output.type === 'tool_call' ? output.approval : undefined
     if (approval?.status !== 'requested' || this.#prompted.has(approval.id)) return
     this.#prompted.add(approval.id)
     if (!terminal.isInteractive) {
-      terminal.writeError(`turnstream: waiting for approval: ${approvalPath(runId, approval)}\n`)
+      terminal.writeError(`turnstream: waiting for approval: ${approvalPath(turnId, approval)}\n`)
       return
     }
     const prompt = 'Run this tool? [y/N, or why not] '
     const line = await terminal.ask(prompt, { ignoresTypeAhead: true })
     try {
-      if (line === undefined) await client.cancel(runId, 'cancelled by the user')
-      else await client.answerApproval(runId, approval.id, parseAnswer(line))
+      if (line === undefined) await client.cancel(turnId, 'cancelled by the user')
+      else await client.approve(turnId, approval.id, parseAnswer(line))
     } catch (error) {
       // It may have been answered elsewhere, or have timed out.
-      if (!(error instanceof CommandError)) throw error
+      if (!isFailure(error)) throw error
       terminal.writeError(`turnstream: ${printable(messageOf(error))}\n`)
     }
   }
 }
 
-function approvalPath(runId: string, { id }: Approval): string {
-  return printable(`POST /api/v2/runs/${encodeURIComponent(runId)}/approvals/${id}`)
+function approvalPath(turnId: string, { id }: Approval): string {
+  return printable(`POST /api/v2/runs/${encodeURIComponent(turnId)}/approvals/${id}`)
 }
 
 const MAX_REASON_CHARS = 1000
@@ -105,8 +96,8 @@ export function parseAnswer(line: string): { approved: boolean; reason?: string 
 
 const MAX_TOOLS_BYTES = 1024 * 1024
 
-/** Reads the definitions of client tools. The gateway checks them. */
-export function readTools(file: string, cwd: string): readonly unknown[] {
+/** Reads the definitions of client tools. The gateway checks their details. */
+export function readTools(file: string, cwd: string): readonly ClientTool[] {
   let text: string
   try {
     text = readFileSync(resolve(cwd, file), 'utf8')
@@ -114,6 +105,10 @@ export function readTools(file: string, cwd: string): readonly unknown[] {
     throw new UsageError(`cannot read ${file}: ${messageOf(error)}`)
   }
   const tools = text.length <= MAX_TOOLS_BYTES ? parseJsonSafe(text) : undefined
-  if (Array.isArray(tools) && tools.every(isRecord)) return tools
+  if (Array.isArray(tools) && tools.every(isTool)) return tools
   throw new UsageError(`${file} must hold a JSON list of tools, each with name and parameters`)
+}
+
+function isTool(value: unknown): value is ClientTool {
+  return isRecord(value) && typeof value['name'] === 'string' && isRecord(value['parameters'])
 }

@@ -1,3 +1,4 @@
+import type { Client, ClientTool, ConnectionState, ToolAnswer, TurnView } from '@turnstream/client'
 import { readBounded } from '@turnstream/conformance/internal/endpoint/http'
 import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
@@ -9,24 +10,17 @@ import type {
   Thinking,
   ToolCall,
 } from '@turnstream/core/internal/protocol/stream-output'
-import { ApprovalQuestions, type CallResult, OpenCalls, readTools } from './chat-tools.ts'
+import { ApprovalQuestions, OpenCalls, readTools } from './chat-tools.ts'
 import {
   CommandError,
   defineCommand,
   EXIT,
   type ExitCode,
+  isFailure,
   reportFailure,
   UsageError,
 } from './command.ts'
-import {
-  ABOUT_KEYS,
-  createGatewayClient,
-  type GatewayClient,
-  outcomeOf,
-  type TurnOutcome,
-  turnOutputs,
-  URL_OPTION,
-} from './gateway-client.ts'
+import { ABOUT_KEYS, type Gateway, openGateway, path, URL_OPTION } from './gateway.ts'
 import type { Terminal } from './terminal.ts'
 import { describeCall, messageOf } from './text.ts'
 
@@ -61,9 +55,9 @@ ${ABOUT_KEYS}`,
   async run({ values, words }, terminal) {
     const { url, model, thread, json, tools: file } = values
     const tools = file === undefined ? undefined : readTools(file, terminal.cwd)
-    const client = createGatewayClient(url, terminal)
+    const gateway = openGateway(url, terminal)
     const calls = new OpenCalls()
-    const conversation: Conversation = { client, terminal, model, threadId: thread, tools, calls }
+    const conversation: Conversation = { gateway, terminal, model, threadId: thread, tools, calls }
     const given = words.join(' ')
     if (given === '' && terminal.isInteractive && !json) return await converse(conversation, url)
     const prompt = given === '' ? await readPrompt(terminal.input) : given
@@ -72,9 +66,9 @@ ${ABOUT_KEYS}`,
     }
     if (thread !== undefined) await check(conversation)
     const listener: Listener = json
-      ? { encoding: 'snapshot', show: (output) => terminal.write(jsonLine(output)) }
-      : textListener(terminal)
-    const outcome = await say(conversation, { prompt }, listener)
+      ? { show: (output) => terminal.write(jsonLine(output)) }
+      : textListener(terminal, calls)
+    const outcome = await say(conversation, prompt, listener)
     return outcome === 'complete' ? EXIT.done : EXIT.failed
   },
 })
@@ -94,7 +88,7 @@ const ANSWER = /^\/answer(?=\s|$)\s*(.*)$/s
 async function converse(conversation: Conversation, urlOption?: string): Promise<ExitCode> {
   const { ask, style, write } = conversation.terminal
   await check(conversation)
-  const intro = `with ${conversation.client.url}: Ctrl-C cancels an answer, Ctrl-D exits, /help lists commands`
+  const intro = `with ${conversation.gateway.url}: Ctrl-C cancels an answer, Ctrl-D exits, /help lists commands`
   await write(`${style('bold', 'turnstream chat')} ${intro}\n\n`)
   let exit: ExitCode = EXIT.done
   for (;;) {
@@ -104,7 +98,7 @@ async function converse(conversation: Conversation, urlOption?: string): Promise
     const [, result] = ANSWER.exec(prompt) ?? []
     const [, command, argument] = COMMAND.exec(prompt) ?? []
     if (result !== undefined) exit = (await answerCall(conversation, result)) ?? exit
-    else if (command === undefined) exit = await answer(conversation, { prompt })
+    else if (command === undefined) exit = await answer(conversation, prompt)
     else await write(runCommand(conversation, command, argument))
     await write('\n')
   }
@@ -121,10 +115,10 @@ async function converse(conversation: Conversation, urlOption?: string): Promise
 async function answer(conversation: Conversation, question: Question): Promise<ExitCode> {
   const { terminal } = conversation
   try {
-    await say(conversation, question, textListener(terminal))
+    await say(conversation, question, textListener(terminal, conversation.calls))
     return EXIT.done
   } catch (error) {
-    if (!(error instanceof CommandError)) throw error
+    if (!isFailure(error)) throw error
     return reportFailure(error, terminal, false)
   }
 }
@@ -135,7 +129,7 @@ async function answerCall(
   result: string,
 ): Promise<ExitCode | undefined> {
   const input = conversation.calls.answer(result)
-  if (typeof input !== 'string') return answer(conversation, { input })
+  if (typeof input !== 'string') return answer(conversation, input)
   await conversation.terminal.write(input)
   return undefined
 }
@@ -156,19 +150,22 @@ function runCommand(conversation: Conversation, command: string, argument: strin
   }
 }
 
-function textListener(terminal: Terminal): Listener {
+function textListener(terminal: Terminal, calls: OpenCalls): Listener {
   const view = new ChatView(terminal)
-  const { write, isInteractive } = terminal
+  const { write, isInteractive, clock } = terminal
+  let dueAt: number | undefined
   return {
-    encoding: 'append',
     async show(output) {
-      const text = view.show(output)
+      const hint = calls.note(output)
+      const text = view.show(output) + (isInteractive ? hint : '')
       if (text !== '') await write(text)
     },
-    wait(ms, failures) {
-      // Most disconnects are too short to notice.
-      if (!isInteractive || failures < 2) return
-      void write(view.note(`connection lost, retrying in ${(ms / 1000).toFixed(1)} s`))
+    async wait({ retryAt }) {
+      if (retryAt === dueAt) return
+      dueAt = retryAt
+      if (!isInteractive || retryAt === undefined) return
+      const seconds = Math.max(0, retryAt - clock.now()) / 1000
+      await write(view.note(`connection lost, retrying in ${seconds.toFixed(1)} s`))
     },
   }
 }
@@ -185,79 +182,83 @@ async function readPrompt(input: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 interface Listener {
-  /** Whether to print complete texts each time, or only what is new. */
-  readonly encoding: 'snapshot' | 'append'
   readonly show: (output: StreamOutput) => Promise<void>
-  /** Called when the connection broke, with the number of the attempt and the delay until the next one. */
-  readonly wait?: (ms: number, failures: number) => void
+  /** Called when the connection has changed. Short disconnects are not reported. */
+  readonly wait?: (connection: ConnectionState) => Promise<void>
 }
 
 interface Conversation {
-  readonly client: GatewayClient
+  readonly gateway: Gateway
   readonly terminal: Terminal
   /** Undefined before the first prompt, and to start a new thread. */
   threadId: string | undefined
   /** The model of the next prompt; undefined is the gateway's default. */
   model: string | undefined
   /** Definitions of client tools. */
-  readonly tools: readonly unknown[] | undefined
+  readonly tools: readonly ClientTool[] | undefined
   readonly calls: OpenCalls
 }
 
-type Question = { readonly prompt: string } | { readonly input: readonly CallResult[] }
+/** A prompt, or the results of client tools. */
+type Question = string | readonly ToolAnswer[]
 
 /** Rejects when the gateway is unreachable or does not have the thread. */
-async function check({ client, threadId }: Conversation): Promise<void> {
-  await client.check(threadId).catch((error: unknown) => {
-    const isUnknown = error instanceof CommandError && error.code === 'THREAD_UNKNOWN'
-    if (!isUnknown) throw error
+async function check({ gateway, threadId }: Conversation): Promise<void> {
+  const route = threadId === undefined ? ROUTES.health : `${path(ROUTES.thread, threadId)}?limit=1`
+  try {
+    await (await gateway.get(route)).body?.cancel()
+  } catch (error) {
+    if (!isFailure(error) || error.code !== 'THREAD_UNKNOWN') throw error
     const message = `Thread ${threadId} does not exist. Leave out --thread to start a new one.`
     throw new CommandError(error.code, message)
-  })
+  }
 }
 
 /** Submits a prompt or tool results and passes on the outputs until the turn ends. Ctrl-C cancels the turn. */
 async function say(
   conversation: Conversation,
   question: Question,
-  { encoding, show, wait }: Listener,
-): Promise<TurnOutcome> {
-  const { client, terminal, model, threadId, tools, calls } = conversation
-  const submitted = await client.submit({
-    turnId: crypto.randomUUID(),
-    ...question,
-    ...(tools !== undefined && { tools }),
-    ...(model !== undefined && { model }),
-    ...(threadId !== undefined && { threadId }),
-  })
-  const { runId, turnId } = submitted
-  conversation.threadId = submitted.threadId
-  const stopListening = cancelOnSignal(conversation, runId)
-  const approvals = new ApprovalQuestions({ client, terminal, runId })
+  { show, wait }: Listener,
+): Promise<TurnView['status'] | undefined> {
+  const { gateway, terminal, model, tools } = conversation
+  const { client } = gateway
+  const { threadId = crypto.randomUUID() } = conversation
+  const turnId = crypto.randomUUID()
+  const settings = { turnId, ...(tools && { tools }), ...(model !== undefined && { model }) }
+  const turn =
+    typeof question === 'string'
+      ? client.submit({ ...settings, threadId, prompt: question })
+      : client.answer(threadId, question, settings)
+  // The user knows what was submitted.
+  const shown = new Set<StreamOutput>(turn.getSnapshot().turn?.items)
+  await turn.accepted()
+  conversation.threadId = threadId
+  const stopListening = cancelOnSignal(client, turnId, terminal)
+  const approvals = new ApprovalQuestions({ client, terminal, turnId })
   try {
-    const route = `${ROUTES.turnOutputStream}?encoding=${encoding}`
-    const feed = client.stream(route, { turnId }, { ...(wait && { onBreak: wait }) })
-    for await (const { output } of turnOutputs(feed)) {
-      await show(output)
-      await approvals.ask(output)
-      const hint = calls.note(output)
-      if (terminal.isInteractive && encoding === 'append' && hint !== '') await terminal.write(hint)
-      const outcome = outcomeOf(output)
-      if (outcome !== undefined) return outcome
+    for await (const { turn: view, connection } of turn) {
+      await wait?.(connection)
+      const outputs = view?.started ? [view.started, ...view.items, view.end ?? []].flat() : []
+      for (const output of outputs.filter((each) => !shown.has(each))) {
+        shown.add(output)
+        gateway.progressed()
+        await show(output)
+        await approvals.ask(output)
+      }
     }
   } finally {
     stopListening()
   }
-  throw new CommandError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
+  return turn.getSnapshot().turn?.status
 }
 
 /** The first Ctrl-C cancels the turn, the second exits the process. */
-function cancelOnSignal({ client, terminal }: Conversation, runId: string): () => void {
+function cancelOnSignal(client: Client, turnId: string, terminal: Terminal): () => void {
   let isCancelling = false
   return terminal.onSignal(() => {
     if (isCancelling) return terminal.exit(EXIT.failed)
     isCancelling = true
-    client.cancel(runId, 'cancelled by the user').catch((error: unknown) => {
+    client.cancel(turnId, 'cancelled by the user').catch((error: unknown) => {
       isCancelling = false
       const reason = printable(messageOf(error))
       terminal.writeError(`\nturnstream: could not cancel the turn: ${reason}\n`)
@@ -275,8 +276,8 @@ export class ChatView {
   readonly #style: Terminal['style']
   readonly #columns: number
   readonly #printed = new Map<string, string>()
-  readonly #settled = new Set<string>()
-  readonly #faults = new Set<string>()
+  /** Stages of calls, and errors. */
+  readonly #reported = new Set<string>()
   /** The item that the cursor's line belongs to; undefined at the start of a line. */
   #current: string | undefined
   #isEmpty = true
@@ -339,24 +340,26 @@ export class ChatView {
   #toolCall(output: ToolCall): string {
     const { itemId, status, approval, errorCode, errorMessage = '' } = output
     // A call is printed when it starts, when its approval was answered and when it has output.
-    const stage = `${itemId} ${status} ${approval?.status ?? ''}`
-    if (this.#settled.has(stage)) return ''
-    this.#settled.add(stage)
-    if (status === 'update') {
-      const isAnswered = approval !== undefined && approval.status !== 'requested'
-      return isAnswered ? this.note(describe(approval)) : ''
-    }
+    const isAnswered = approval !== undefined && approval.status !== 'requested'
+    const answer =
+      isAnswered && this.#isNew(`${itemId} answer`) ? this.note(describe(approval)) : ''
+    if (status === 'update' || !this.#isNew(`${itemId} ${status}`)) return answer
     const line = this.#style('cyan', clip(`⚙ ${describeCall(output)}`, this.#columns))
-    const shown = `${this.#newLine()}${line}\n`
+    const shown = `${answer}${this.#newLine()}${line}\n`
     this.#isEmpty = false
     return status === 'error' ? shown + this.#fault(errorCode ?? 'error', errorMessage) : shown
+  }
+
+  #isNew(stage: string): boolean {
+    const isNew = !this.#reported.has(stage)
+    this.#reported.add(stage)
+    return isNew
   }
 
   /** The turn repeats the error of its last item; print it once. */
   #fault(code: string, message: string): string {
     const text = printable(`${code}: ${message}`)
-    if (this.#faults.has(text)) return this.#newLine()
-    this.#faults.add(text)
+    if (!this.#isNew(text)) return this.#newLine()
     return `${this.#newLine()}${this.#style('red', `✗ ${text}`)}\n`
   }
 

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { ClientError } from '@turnstream/client'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { suggestion } from '@turnstream/core/internal/protocol/nearest'
@@ -24,6 +25,11 @@ export class CommandError extends Error {
     super(message, options)
     this.code = code
   }
+}
+
+/** Whether a command failed in a way that it explains, itself or with the words of the gateway. */
+export function isFailure(error: unknown): error is CommandError | ClientError {
+  return error instanceof CommandError || error instanceof ClientError
 }
 
 /** The options of a command. Parsing, help and completions are derived from them. */
@@ -97,7 +103,7 @@ export function defineCommand<const Table extends Options>(
         return await definition.run(given, terminal)
       } catch (error) {
         const json = given.values['json'] === true
-        if (error instanceof CommandError) return reportFailure(error, terminal, json)
+        if (isFailure(error)) return reportFailure(error, terminal, json)
         if (!(error instanceof TurnstreamError)) throw error
         const { code, message } = error
         return reportFailure(

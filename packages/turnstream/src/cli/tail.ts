@@ -1,19 +1,17 @@
 import { parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { ROUTES, SSE_EVENTS } from '@turnstream/core/internal/protocol/names'
 import { clip, printable } from '@turnstream/core/internal/protocol/printable'
-import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
+import type {
+  StreamEventPayload,
+  TurnStatus,
+} from '@turnstream/core/internal/protocol/stream-event'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
-import { CommandError, defineCommand, EXIT } from './command.ts'
-import {
-  ABOUT_KEYS,
-  createGatewayClient,
-  type EventFeed,
-  type EventFeedOptions,
-  outcomeOf,
-  type TurnOutcome,
-  turnOutputs,
-  URL_OPTION,
-} from './gateway-client.ts'
+import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
+import { decodeText } from '@turnstream/core/internal/schemas/decode'
+import { streamOutputSchema } from '@turnstream/core/internal/schemas/stream-output'
+import type { SseEvent } from '@turnstream/core/internal/sse/decode'
+import { defineCommand, EXIT } from './command.ts'
+import { ABOUT_KEYS, openGateway, path, turnLost, URL_OPTION } from './gateway.ts'
 import type { Terminal } from './terminal.ts'
 import { describeOutput } from './text.ts'
 
@@ -38,15 +36,13 @@ ${ABOUT_KEYS}`,
   exitCodes: '0 the turn completed · 1 it failed, was cancelled, or cannot be read · 2 usage error',
   async run({ values, words: [id = ''] }, terminal) {
     const { raw, from, json } = values
-    const client = createGatewayClient(values.url, terminal)
+    const gateway = openGateway(values.url, terminal)
     const { status } = terminal
-    const options: Pick<EventFeedOptions, 'from' | 'onBreak'> = {
-      from,
-      onBreak: (ms) => status(`connection lost, retrying in ${(ms / 1000).toFixed(1)} s`),
-    }
-    const lines = raw
-      ? eventLines(client.stream(ROUTES.runStream, { runId: id }, options), terminal)
-      : outputLines(client.stream(ROUTES.turnOutputStream, { turnId: id }, options))
+    const route = raw ? ROUTES.runStream : ROUTES.turnOutputStream
+    const frames = gateway.frames(path(route, id), from, (ms) =>
+      status(`connection lost, retrying in ${(ms / 1000).toFixed(1)} s`),
+    )
+    const lines = raw ? eventLines(frames, terminal) : outputLines(frames)
     for await (const line of lines) {
       await writeLine(line, terminal, json)
       const { outcome } = line
@@ -54,7 +50,7 @@ ${ABOUT_KEYS}`,
     }
     // Nothing follows the offset: the turn ended at or before it.
     if (from !== undefined) return EXIT.done
-    throw new CommandError('TURN_LOST', `the stream of turn ${id} ended before the turn did`)
+    throw turnLost(id)
   },
 })
 
@@ -64,18 +60,29 @@ interface Line {
   readonly detail: string
   readonly json: string
   /** The outcome of the turn, on its last line. */
-  readonly outcome: TurnOutcome | undefined
+  readonly outcome: TurnStatus | undefined
 }
 
-async function* outputLines(feed: EventFeed): AsyncGenerator<Line> {
-  for await (const { output, offset } of turnOutputs(feed)) {
-    const outcome = outcomeOf(output)
-    yield { offset, ...describeOutput(output), json: JSON.stringify(output), outcome }
+/** Skips outputs that a reconnect repeats, and unknown types. */
+async function* outputLines(frames: AsyncIterable<SseEvent>): AsyncGenerator<Line> {
+  const seen = new Map<string, string>()
+  for await (const { event, data, id: offset } of frames) {
+    const decoded = event === '' ? decodeText(streamOutputSchema, data) : undefined
+    if (!decoded?.ok) continue
+    const output = decoded.value
+    const key = 'itemId' in output ? output.itemId : output.type
+    const json = JSON.stringify(output)
+    if (seen.get(key) === json) continue
+    seen.set(key, json)
+    yield { offset, ...describeOutput(output), json, outcome: outcomeOf(output) }
   }
 }
 
-async function* eventLines(feed: EventFeed, { writeError }: Terminal): AsyncGenerator<Line> {
-  for await (const { event: name, data, id: offset } of feed) {
+async function* eventLines(
+  frames: AsyncIterable<SseEvent>,
+  { writeError }: Terminal,
+): AsyncGenerator<Line> {
+  for await (const { event: name, data, id: offset } of frames) {
     if (name === SSE_EVENTS.resync) writeError(`turnstream: resync: ${clip(data, MAX_NOTE)}\n`)
     const event = name === '' ? parseJsonSafe(data) : undefined
     if (!isStreamEvent(event)) continue
@@ -98,7 +105,13 @@ async function writeLine(line: Line, { write, status, style, columns }: Terminal
   await write(json ? `${line.json}\n` : `${offset} ${title} ${clip(line.detail, room)}\n`)
 }
 
-function endingOf(payload: StreamEventPayload): TurnOutcome | undefined {
+/** The outcome of the turn, if this output ends it. */
+function outcomeOf(output: StreamOutput): TurnStatus | undefined {
+  if (output.type === 'turn_error') return 'error'
+  return output.type === 'turn_complete' ? output.status : undefined
+}
+
+function endingOf(payload: StreamEventPayload): TurnStatus | undefined {
   switch (payload.type) {
     case 'response_done':
       return payload.status

@@ -1,3 +1,4 @@
+import { vi } from 'vitest'
 import { systemClock } from '../../../core/src/async/clock.ts'
 import type { Terminal } from '../../src/cli/terminal.ts'
 import { fakeTerminal } from './fake-terminal.ts'
@@ -5,6 +6,8 @@ import { fakeTerminal } from './fake-terminal.ts'
 /** A terminal whose waits for another connection are over as soon as they have begun. */
 export function patientTerminal(input: Iterable<Uint8Array> = [], more: Partial<Terminal> = {}) {
   const waits: number[] = []
+  // Delays of the client are random.
+  vi.spyOn(Math, 'random').mockReturnValue(0)
   const clock: Terminal['clock'] = {
     now: () => systemClock.now(),
     after(ms, task) {
@@ -17,4 +20,4 @@ export function patientTerminal(input: Iterable<Uint8Array> = [], more: Partial<
   return { ...fakeTerminal(input, { clock, ...more }), waits }
 }
 
-const LONGEST_WAIT_MS = 10_000
+const LONGEST_WAIT_MS = 4999

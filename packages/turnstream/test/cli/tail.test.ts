@@ -4,7 +4,7 @@ import { tail } from '../../src/cli/tail.ts'
 import { cuttingProxy } from './cutting-proxy.ts'
 import { startGateway } from './gateway.ts'
 import { patientTerminal } from './patient-terminal.ts'
-import { serverWith } from './sse-server.ts'
+import { serverWith, sse } from './sse-server.ts'
 import { freePort } from './support.ts'
 
 // Real connections, on a machine that runs everything else at the same time.
@@ -126,6 +126,35 @@ describe('a lost connection', PATIENCE, () => {
     else expect(cut.lines).toEqual(expect.arrayContaining(whole.lines))
   })
 })
+
+test(
+  'a reconnect repeats no snapshot; unknown types and frames are skipped',
+  PATIENCE,
+  async () => {
+    const turn = { turnId: 'turn', threadId: 'thread' }
+    const frame = (data: object, event = '') => `${event}data: ${JSON.stringify(data)}\n\n`
+    const message = (content: string) =>
+      frame({ type: 'message', ...turn, itemId: 'a', status: 'update', content, origin: 'agent' })
+    const { url } = await serverWith(
+      (response) => sse(response).end(message('One') + frame({ type: 'novelty' })),
+      (response) =>
+        sse(response).end(
+          [
+            message('One'),
+            frame({}, 'event: resync\n'),
+            'data: no JSON\n\n',
+            message('One two'),
+            frame({ type: 'turn_complete', ...turn, status: 'complete' }),
+          ].join(''),
+        ),
+    )
+    const { code, lines } = await run('turn', '--url', url, '--json')
+    expect([code, parsed(lines).map(({ content }) => content)]).toEqual([
+      0,
+      ['One', 'One two', undefined],
+    ])
+  },
+)
 
 describe('errors', PATIENCE, () => {
   test('an unknown turn', async () => {

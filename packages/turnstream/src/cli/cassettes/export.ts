@@ -21,7 +21,7 @@ import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-g
 import { START } from '../../log/offsets.ts'
 import { logOf } from '../../log/tenants.ts'
 import { CommandError, defineCommand, EXIT, type ExitCode, UsageError } from '../command.ts'
-import { createGatewayClient } from '../gateway-client.ts'
+import { openGateway, path, turnLost } from '../gateway.ts'
 import { readConfiguration } from '../serve/configuration.ts'
 import { readTurnRecording } from '../serve/turn-recorder.ts'
 import type { Terminal } from '../terminal.ts'
@@ -157,10 +157,9 @@ async function servedEvents(
   turnId: string,
   terminal: Terminal,
 ): Promise<StreamEvent[]> {
-  const client = createGatewayClient(url, terminal)
-  const feed = client.stream(ROUTES.runStream, { runId: turnId }, {})
+  const frames = openGateway(url, terminal).frames(path(ROUTES.runStream, turnId))
   let events: StreamEvent[] = []
-  for await (const { event: name, data } of feed) {
+  for await (const { event: name, data } of frames) {
     // The events follow from the beginning.
     if (name === SSE_EVENTS.resync) events = []
     const event = name === '' ? parseJsonSafe(data) : undefined
@@ -168,7 +167,7 @@ async function servedEvents(
     events.push(event)
     if (isTerminal(event.payload)) return events
   }
-  throw new CommandError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
+  throw turnLost(turnId)
 }
 
 async function writeCassette(cassette: Cassette, { write }: Terminal): Promise<void> {

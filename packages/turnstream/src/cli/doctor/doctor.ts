@@ -14,7 +14,7 @@ import { hasCode } from '@turnstream/core/internal/protocol/errors'
 import { redacting, redactShapes } from '@turnstream/core/internal/protocol/redaction'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import { type Command, type ExitCode, parseOptions, UsageError } from '../command.ts'
-import { environmentKey } from '../gateway-client.ts'
+import { environmentKey } from '../gateway.ts'
 import { readKeysFile } from '../keys.ts'
 import {
   CONFIG_OPTION,

@@ -285,7 +285,7 @@ describe('an interactive conversation', PATIENCE, () => {
     )
     const { code, errors } = await converse(url, ['One', undefined])
     expect(code).toBe(1)
-    expect(errors).toContain('the stream of turn t ended before the turn did')
+    expect(errors).toMatch(/the stream of turn \S+ ended before the turn did/)
   })
 
   test('continues after a rejected prompt', async () => {

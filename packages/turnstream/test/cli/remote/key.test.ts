@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { chat } from '../../../src/cli/chat.ts'
 import { formatHelp, UsageError } from '../../../src/cli/command.ts'
-import { keyHeaders } from '../../../src/cli/gateway-client.ts'
+import { environmentKey } from '../../../src/cli/gateway.ts'
 import { tail } from '../../../src/cli/tail.ts'
 import { KeyRing, sha256Of } from '../../../src/server/auth/key-ring.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
@@ -18,23 +18,24 @@ function guarded() {
   })
 }
 
+const keyOf = (env: Record<string, string>) => environmentKey(env, 'TURNSTREAM_KEY')
+
 describe('the API key of a command', () => {
   test('comes from the environment or a file', () => {
     const folder = mkdtempSync(join(tmpdir(), 'turnstream-key-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'key')
     writeFileSync(file, `${KEY}\n`)
-    const authorization = `Bearer ${KEY}`
-    expect(keyHeaders({ env: { TURNSTREAM_KEY: ` ${KEY} ` } })).toEqual({ authorization })
-    expect(keyHeaders({ env: { TURNSTREAM_KEY_FILE: file } })).toEqual({ authorization })
-    expect(keyHeaders({ env: {} })).toEqual({})
-    expect(keyHeaders({ env: { TURNSTREAM_KEY: '' } })).toEqual({})
+    expect(keyOf({ TURNSTREAM_KEY: ` ${KEY} ` })).toBe(KEY)
+    expect(keyOf({ TURNSTREAM_KEY_FILE: file })).toBe(KEY)
+    expect(keyOf({})).toBeUndefined()
+    expect(keyOf({ TURNSTREAM_KEY: '' })).toBeUndefined()
   })
 
   test.each([`${KEY}\n${KEY}`, `${KEY} ${KEY}`, `${KEY}ü`, 'x'.repeat(600), `${KEY}\0`])(
     '%j is invalid and not printed',
     (key) => {
-      const take = () => keyHeaders({ env: { TURNSTREAM_KEY: key } })
+      const take = () => keyOf({ TURNSTREAM_KEY: key })
       expect(take).toThrow(UsageError)
       expect(take).not.toThrow(KEY)
     },

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
-import { EventFeed, type EventFeedOptions } from '../../../src/cli/gateway-client.ts'
+import { Gateway } from '../../../src/cli/gateway.ts'
 import { type Answer, serverWith, sse } from '../sse-server.ts'
 import { freePort } from '../support.ts'
 
@@ -9,25 +9,20 @@ beforeEach(() => {
   vi.spyOn(Math, 'random').mockReturnValue(1)
 })
 
-/** A feed whose waits are over as soon as they have begun. */
-function feedOf(url: string, more: Partial<EventFeedOptions> = {}) {
+/** The frames of a gateway, with waits that are over as soon as they have begun. */
+function framesOf(url: string, from?: string) {
   const clock = fakeClock()
   const breaks: number[] = []
-  const feed = new EventFeed({
-    url,
-    clock,
-    onBreak: (ms) => {
-      breaks.push(ms)
-      setImmediate(() => void clock.advance(ms))
-    },
-    ...more,
+  const frames = new Gateway(url, clock).frames('/stream', from, (ms) => {
+    breaks.push(ms)
+    setImmediate(() => void clock.advance(ms))
   })
-  return { feed, clock, breaks }
+  return { frames, clock, breaks }
 }
 
-async function read(feed: EventFeed, count = Infinity): Promise<string[]> {
+async function read(frames: ReturnType<Gateway['frames']>, count = Infinity): Promise<string[]> {
   const seen: string[] = []
-  for await (const { data, id } of feed) {
+  for await (const { data, id } of frames) {
     seen.push(`${id} ${data}`)
     if (seen.length === count) break
   }
@@ -41,8 +36,8 @@ describe('a broken stream', () => {
       (response) => sse(response).end('id: 1-1\n\nid: 1-2\ndata: b\n\n'),
       (response) => response.writeHead(204).end(),
     )
-    const { feed, breaks } = feedOf(url)
-    expect(await read(feed)).toEqual(['1-1 a', '1-2 b'])
+    const { frames, breaks } = framesOf(url)
+    expect(await read(frames)).toEqual(['1-1 a', '1-2 b'])
     expect(cursors).toEqual([undefined, '1-1', '1-2'])
     expect(breaks).toEqual([500, 500])
   })
@@ -52,8 +47,8 @@ describe('a broken stream', () => {
       (response) => sse(response).end('id: 1-7\n\n'),
       (response) => response.writeHead(204).end(),
     )
-    const { feed } = feedOf(url, { from: '1-7' })
-    await read(feed)
+    const { frames } = framesOf(url, '1-7')
+    await read(frames)
     expect(cursors).toEqual(['1-7', '1-7'])
   })
 
@@ -62,8 +57,8 @@ describe('a broken stream', () => {
       (response) => sse(response).end('id: 0-0\n\ndata: a\n\ndata: b\n\n'),
       (response) => response.writeHead(204).end(),
     )
-    const { feed } = feedOf(url)
-    expect(await read(feed)).toEqual(['0-0 a', '0-0 b'])
+    const { frames } = framesOf(url)
+    expect(await read(frames)).toEqual(['0-0 a', '0-0 b'])
     expect(cursors).toEqual([undefined, '0-0'])
   })
 
@@ -72,14 +67,14 @@ describe('a broken stream', () => {
       (response) => response.writeHead(status).end(),
       (response) => sse(response).end('id: 1-1\ndata: a\n\n'),
     )
-    const { feed } = feedOf(url)
-    expect(await read(feed, 1)).toEqual(['1-1 a'])
+    const { frames } = framesOf(url)
+    expect(await read(frames, 1)).toEqual(['1-1 a'])
   })
 
   test('is abandoned after repeated failures with growing delays', async () => {
     const { url, cursors } = await serverWith((response) => response.destroy())
-    const { feed, breaks } = feedOf(url)
-    await expect(read(feed)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+    const { frames, breaks } = framesOf(url)
+    await expect(read(frames)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
     expect(cursors).toHaveLength(10)
     expect(breaks).toEqual([500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000])
   })
@@ -89,8 +84,8 @@ describe('a broken stream', () => {
       sse(response).end(`id: 1-${at + 1}\ndata: ${at + 1}\n\n`)
     })
     const { url } = await serverWith(...answers)
-    const { feed } = feedOf(url)
-    expect(await read(feed, 15)).toHaveLength(15)
+    const { frames } = framesOf(url)
+    expect(await read(frames, 15)).toHaveLength(15)
   })
 
   test('reconnects with jitter', async () => {
@@ -99,8 +94,8 @@ describe('a broken stream', () => {
       (response) => response.writeHead(204).end(),
     )
     vi.spyOn(Math, 'random').mockReturnValue(0)
-    const { feed, breaks } = feedOf(url)
-    await read(feed)
+    const { frames, breaks } = framesOf(url)
+    await read(frames)
     expect(breaks).toEqual([250])
   })
 })
@@ -115,8 +110,7 @@ describe('a silent stream', () => {
       },
       (response) => response.writeHead(204).end(),
     )
-    const { feed, clock } = feedOf(url)
-    const frames = feed[Symbol.asyncIterator]()
+    const { frames, clock } = framesOf(url)
     expect(await frames.next()).toMatchObject({ value: { data: 'a' } })
     await clock.advance(44_000)
     stream?.write(': heartbeat\n\nid: 1-2\ndata: b\n\n')
@@ -135,8 +129,8 @@ describe('does not retry', () => {
     const { url, cursors } = await serverWith((response) => {
       response.writeHead(404).end('{"error":{"code":"TURN_UNKNOWN","message":"Unknown turn"}}')
     })
-    const { feed } = feedOf(url)
-    await expect(read(feed)).rejects.toMatchObject({
+    const { frames } = framesOf(url)
+    await expect(read(frames)).rejects.toMatchObject({
       code: 'TURN_UNKNOWN',
       message: 'Unknown turn',
     })
@@ -145,48 +139,19 @@ describe('does not retry', () => {
 
   test('a rejection by another server', async () => {
     const { url } = await serverWith((response) => response.writeHead(403).end('<html>'))
-    const { feed } = feedOf(url)
-    await expect(read(feed)).rejects.toMatchObject({ code: 'HTTP_403' })
+    const { frames } = framesOf(url)
+    await expect(read(frames)).rejects.toMatchObject({ code: 'HTTP_403' })
   })
 
   test('an unreachable gateway', async () => {
-    const { feed } = feedOf(`http://127.0.0.1:${await freePort()}/x`)
-    await expect(read(feed)).rejects.toThrow('start one with "turnstream serve --port')
+    const { frames } = framesOf(`http://127.0.0.1:${await freePort()}`)
+    await expect(read(frames)).rejects.toThrow('start one with "turnstream serve --port')
   })
 
   test('after the reader has left', async () => {
     const { url, cursors } = await serverWith((response) => sse(response).write('data: a\n\n'))
-    const { feed, clock } = feedOf(url)
-    expect(await read(feed, 1)).toEqual([' a'])
+    const { frames, clock } = framesOf(url)
+    expect(await read(frames, 1)).toEqual([' a'])
     expect([cursors.length, clock.pending()]).toEqual([1, 0])
-  })
-})
-
-describe('a restart', () => {
-  const same: Answer = (response) => sse(response).end('id: 1-1\ndata: a\n\n')
-
-  test('connects without a cursor', async () => {
-    const { url, cursors } = await serverWith(same)
-    const { feed } = feedOf(url)
-    const seen: string[] = []
-    for await (const { data } of feed) {
-      seen.push(data)
-      if (seen.length === 2) break
-      feed.restart()
-    }
-    expect([seen, cursors]).toEqual([
-      ['a', 'a'],
-      [undefined, undefined],
-    ])
-  })
-
-  test('is limited', async () => {
-    const { url, cursors } = await serverWith(same)
-    const { feed } = feedOf(url)
-    const reading = async () => {
-      for await (const { data } of feed) if (data === 'a') feed.restart()
-    }
-    await expect(reading()).rejects.toThrow('sent inconsistent data')
-    expect(cursors).toHaveLength(6)
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
 import { ROUTES } from '../../../../core/src/protocol/names.ts'
-import { GatewayClient, unreachable } from '../../../src/cli/gateway-client.ts'
+import { Gateway, path, unreachable } from '../../../src/cli/gateway.ts'
 import { cuttingProxy } from '../cutting-proxy.ts'
 import { fakeVendor } from '../fake-vendor.ts'
 import { startGateway } from '../gateway.ts'
@@ -9,77 +9,70 @@ import { patientTerminal } from '../patient-terminal.ts'
 import { serverWith } from '../sse-server.ts'
 import { freePort } from '../support.ts'
 
-function clientOf(url: string) {
+function gatewayAt(url: string) {
   const { terminal, waits } = patientTerminal()
-  return { client: new GatewayClient(url, terminal.clock), waits }
+  const gateway = new Gateway(url, terminal.clock)
+  const submit = () => gateway.client.submit({ turnId: 'turn-1', prompt: 'Hello' }).accepted()
+  return { gateway, submit, waits }
 }
 
 /** More than the buffers of a socket hold. */
 const MUCH = 256 * 1024 * 1024
 
-const body = { turnId: 'turn-1', prompt: 'Hello' }
+test('ids are escaped in a path', () => {
+  expect(path(ROUTES.run, '../a/b?c')).toBe('/api/v2/runs/..%2Fa%2Fb%3Fc')
+  expect(path(ROUTES.runApproval, 'a:b', '$&')).toBe('/api/v2/runs/a%3Ab/approvals/%24%26')
+})
 
-describe('a URL', () => {
-  test.each([
-    ['http://host', 'http://host/xapi/turns/a/stream'],
-    ['http://host/', 'http://host/xapi/turns/a/stream'],
-    ['https://host/prefix/', 'https://host/prefix/xapi/turns/a/stream'],
-  ])('of %s', (url, address) => {
-    expect(clientOf(url).client.address(ROUTES.turnOutputStream, { turnId: 'a' })).toBe(address)
+test.each(['', '/', '/prefix/'])('a URL may end in %j', async (end) => {
+  const paths: string[] = []
+  const { url } = await serverWith((response, _headers, requested) => {
+    paths.push(requested)
+    response.end()
   })
-
-  test('escapes ids', () => {
-    const { client } = clientOf('http://host')
-    expect(client.address(ROUTES.run, { runId: '../a/b?c' })).toBe(
-      'http://host/api/v2/runs/..%2Fa%2Fb%3Fc',
-    )
-  })
+  await gatewayAt(url.slice(0, -1) + end).gateway.get('/healthz')
+  expect(paths).toEqual([`${end.replace(/\/$/, '')}/healthz`])
 })
 
 describe('a request', () => {
   test('submits and cancels a turn', async () => {
     const { url } = await startGateway({ speed: 1 })
-    const { client } = clientOf(url)
-    await client.check()
-    const turn = await client.submit({ ...body, model: 'scripted/long', threadId: 'thread-1' })
-    expect(turn).toEqual({ runId: 'turn-1', turnId: 'turn-1', threadId: 'thread-1' })
-    await client.cancel(turn.runId, 'enough')
-    await client.cancel(turn.runId, 'enough')
+    const { client } = gatewayAt(url).gateway
+    const request = { turnId: 'turn-1', threadId: 'thread-1', prompt: 'Hello' }
+    await client.submit({ ...request, model: 'scripted/long' }).accepted()
+    await client.cancel('turn-1', 'enough')
+    await client.cancel('turn-1', 'enough')
+    expect(await client.turn('turn-1').done()).toMatchObject({ turn: { status: 'aborted' } })
   })
 
   test('is retried while the gateway is unavailable', async () => {
     const vendor = await fakeVendor(503, '{"error":{"code":"SERVER_SHUTDOWN","message":"later"}}')
-    const { client, waits } = clientOf(vendor.url)
-    await expect(client.submit(body)).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN' })
-    expect(vendor.requests).toHaveLength(4)
-    expect(waits).toEqual([250, 500, 1000])
+    const { submit } = gatewayAt(vendor.url)
+    await expect(submit()).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN', message: 'later' })
+    expect(vendor.requests).toHaveLength(10)
   })
 
   test('is not retried when it is rejected', async () => {
     const vendor = await fakeVendor(409, '{"error":{"code":"THREAD_BUSY","message":"wait"}}')
-    const { client } = clientOf(vendor.url)
-    await expect(client.submit(body)).rejects.toMatchObject({
-      code: 'THREAD_BUSY',
-      message: 'wait',
-    })
+    const { submit } = gatewayAt(vendor.url)
+    await expect(submit()).rejects.toMatchObject({ code: 'THREAD_BUSY', message: 'wait' })
     expect(vendor.requests).toHaveLength(1)
   })
 
   test('fails with the reason when the connection breaks every time', async () => {
     const { url } = await startGateway()
     const proxy = await cuttingProxy(url, () => 0)
-    const { client } = clientOf(proxy.url)
-    await expect(client.submit(body)).rejects.toMatchObject({
+    await expect(gatewayAt(proxy.url).submit()).rejects.toMatchObject({
       code: 'CONNECTION_LOST',
       message: expect.stringContaining(`lost the connection to ${proxy.url}: `),
     })
-    expect(proxy.requests).toHaveLength(4)
+    expect(proxy.requests).toHaveLength(10)
   })
 
   test('fails when there is no response', async () => {
     const { url } = await serverWith(() => {})
     const clock = fakeClock()
-    const fault = new GatewayClient(url, clock).check().catch((error: unknown) => error)
+    const fault = new Gateway(url, clock).get(ROUTES.health).catch((error: unknown) => error)
     await clock.advance(15_000)
     expect(await fault).toMatchObject({
       code: 'CONNECTION_LOST',
@@ -93,7 +86,7 @@ describe('a request', () => {
     [400, '{"error":{"code":"ODD"}}', 'ODD'],
   ])('answered with %i and %s is %s', async (status, text, code) => {
     const vendor = await fakeVendor(status, text)
-    await expect(clientOf(vendor.url).client.check()).rejects.toMatchObject({ code })
+    await expect(gatewayAt(vendor.url).gateway.get(ROUTES.health)).rejects.toMatchObject({ code })
   })
 
   test('does not follow redirects, so a prompt never reaches another origin', async () => {
@@ -101,11 +94,11 @@ describe('a request', () => {
     const { url } = await serverWith((response) => {
       response.writeHead(307, { location: `${other.url}/api/v2/submit` }).end()
     })
-    const { client } = clientOf(url)
+    const { gateway, submit } = gatewayAt(url)
     const refusal = { code: 'REDIRECTED', message: expect.stringContaining(`--url ${other.url}`) }
-    await expect(client.submit(body)).rejects.toMatchObject(refusal)
-    await expect(client.check()).rejects.toMatchObject(refusal)
-    await expect(client.cancel('r', 'enough')).rejects.toMatchObject(refusal)
+    await expect(submit()).rejects.toMatchObject(refusal)
+    await expect(gateway.get(ROUTES.health)).rejects.toMatchObject(refusal)
+    await expect(gateway.client.cancel('r', 'enough')).rejects.toMatchObject(refusal)
     expect(other.requests).toEqual([])
   })
 
@@ -123,15 +116,17 @@ describe('a request', () => {
       }
       pour()
     })
-    await expect(clientOf(url).client.check()).rejects.toMatchObject({ code: 'HTTP_500' })
+    await expect(gatewayAt(url).gateway.get(ROUTES.health)).rejects.toMatchObject({
+      code: 'HTTP_500',
+    })
     expect(sent).toBeLessThan(MUCH)
   })
 
   test.each(['127.0.0.1', 'localhost'])(
     'to %s, where no server listens, fails at once',
     async (host) => {
-      const { client, waits } = clientOf(`http://${host}:${await freePort()}`)
-      await expect(client.submit(body)).rejects.toMatchObject({ code: 'GATEWAY_UNREACHABLE' })
+      const { submit, waits } = gatewayAt(`http://${host}:${await freePort()}`)
+      await expect(submit()).rejects.toMatchObject({ code: 'GATEWAY_UNREACHABLE' })
       expect(waits).toEqual([])
     },
   )
