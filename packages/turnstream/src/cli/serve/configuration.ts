@@ -14,6 +14,7 @@ import { type CodexSetting, decodeCodexSetting } from './codex.ts'
 import {
   durationSchema,
   formatDuration,
+  GROUP,
   SECRET_NAMES,
   SETTING_NAMES,
   SETTINGS,
@@ -21,6 +22,7 @@ import {
   type SettingName,
   type Settings,
   toFlag,
+  toSettings,
   toVariable,
 } from './settings.ts'
 import { parseStore, type StoreChoice } from './store.ts'
@@ -134,8 +136,7 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
     name,
     written: findSetting(name, sources, file.settings),
   }))
-  const values = entries.map((entry) => [entry.name, decodeSetting(entry)])
-  const settings = Object.fromEntries(values) as Settings
+  const settings = toSettings(new Map(entries.map((entry) => [entry.name, decodeSetting(entry)])))
   checkRetries(settings)
   const store = parseStore(settings, sources.cwd)
   const { providerSettings, toolSettings, aliases, folder } = file
@@ -179,11 +180,11 @@ function decodeSetting({ name, written }: SettingEntry): unknown {
 }
 
 /** A retry that comes after the lease would never be made. */
-function checkRetries({ lease, 'processor.retryBase': retryBase }: Settings): void {
-  if (retryBase <= lease) return
-  const got = formatDuration(retryBase)
+function checkRetries({ leaseMs, processor: { retryBaseMs } }: Settings): void {
+  if (retryBaseMs <= leaseMs) return
+  const got = formatDuration(retryBaseMs)
   throw new UsageError(
-    `processor.retryBase must be at most the lease, ${formatDuration(lease)}; got ${got}`,
+    `processor.retryBase must be at most the lease, ${formatDuration(leaseMs)}; got ${got}`,
   )
 }
 
@@ -229,9 +230,6 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
     codex: codex === undefined ? undefined : decodeCodexSetting(codex, name, folder),
   }
 }
-
-/** The settings that the file has as an object, and the options and variables with this prefix. */
-const GROUP = 'processor'
 
 function settingsIn(written: Record<string, unknown>, file: string): [key: string, unknown][] {
   const { [GROUP]: group = {}, ...rest } = written

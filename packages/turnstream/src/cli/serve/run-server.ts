@@ -7,10 +7,7 @@ import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
-import type { GatewayLimits } from '../../server/limits/key-limits.ts'
-import type { PortLimits } from '../../server/limits/port-limits.ts'
 import { type Listening, listen, type RefusedConnections } from '../../server/listen.ts'
-import type { ProcessorSettings } from '../../turns/processor-settings.ts'
 import { listedModels } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
 import { POSTCARD_TOOL } from '../demo/tool-models.ts'
@@ -20,7 +17,7 @@ import type { Terminal } from '../terminal.ts'
 import { wrap } from '../text.ts'
 import { accessLog, type Logger } from './logger.ts'
 import { isLoopback, type ServeOptions, webAccess } from './serve.ts'
-import { formatDuration, type Settings } from './settings.ts'
+import { formatDuration } from './settings.ts'
 import { describeStore, openStore, publicUrl, StartError, storeFault } from './store.ts'
 import { type OpenTools, openTools } from './tools.ts'
 
@@ -65,14 +62,14 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
         : banner(url, options, terminal, keys),
     )
     await stopRequest
-    const grace = formatDuration(options.settings.shutdownGrace)
+    const grace = formatDuration(options.settings.shutdownGraceMs)
     logger.info(
       gateway.turns.running === 0
         ? 'shutting down'
         : `shutting down: waiting up to ${grace} for ${countTurns(gateway)}; a second signal exits immediately`,
     )
     // The process exits whatever the store and the clients do.
-    stopDeadline = terminal.clock.after(options.settings.shutdownGrace + END_MS, () => {
+    stopDeadline = terminal.clock.after(options.settings.shutdownGraceMs + END_MS, () => {
       logger.warn(`exited after the grace period of ${grace}: the store did not close`)
       terminal.exit(EXIT.failed)
     })
@@ -191,8 +188,8 @@ async function openLog({ store, settings }: ServeOptions, deps: Deps): Promise<T
       clock: deps.terminal.clock,
       // Before the port is open, an error is the reason for the failed start.
       onError: (error) => isOpen && deps.logger.error(error),
-      retentionMs: settings.retention,
-      silentAfterMs: settings.storeTimeout,
+      retentionMs: settings.retentionMs,
+      silentAfterMs: settings.storeTimeoutMs,
     })
     isOpen = true
     return log
@@ -202,81 +199,24 @@ async function openLog({ store, settings }: ServeOptions, deps: Deps): Promise<T
   }
 }
 
-/** Maps the settings to the options of the library. */
 function gatewayOptions(
   { settings, instance }: ServeOptions,
   { logger, terminal }: Deps,
 ): Omit<GatewayOptions, 'log' | 'providers'> {
-  const { streamTokenSecret } = settings
   return {
+    ...settings,
     instance,
-    storeFalse: settings.storeFalse,
     clock: terminal.clock,
-    caps: {
-      maxTurnChars: settings.maxTurnChars,
-      maxTurnItems: settings.maxTurnItems,
-      maxTurnTimeMs: settings.maxTurnTime,
-      maxTurnRounds: settings.maxTurnRounds,
-      maxParallelTools: settings.maxParallelTools,
-      maxApprovalTimeMs: settings.maxApprovalTime,
-      maxHistoryBytes: settings.maxHistoryBytes,
-      maxHistoryTokens: settings.maxHistoryTokens,
-    },
-    processor: processorSettings(settings),
-    leaseMs: settings.lease,
-    heartbeatMs: settings.heartbeat,
-    reattachMs: settings.reattach,
-    maxBodyBytes: settings.maxBodyBytes,
-    maxVendorBodyBytes: settings.maxVendorBodyBytes,
-    limits: keyLimits(settings),
+    caps: settings,
+    limits: settings,
     ...webAccess(settings),
     ...(settings.logRequests && accessLog(logger)),
     openMetrics: isLoopback(settings.host),
     page: !settings.noPage,
-    openResponses: settings.openResponses,
-    shutdownGraceMs: settings.shutdownGrace,
-    ...(streamTokenSecret !== undefined && { streamTokenSecret }),
     onUnknownEvent: (provider, type) => {
       logger.info(`${provider} sent an event of an unknown type, which is ignored: ${type}`)
     },
     onError: (error, about) => logger.error(error, about),
-  }
-}
-
-export function keyLimits(settings: Settings): GatewayLimits {
-  return {
-    submitsPerMinute: settings.submitsPerMinute,
-    maxRunningTurns: settings.maxRunningTurns,
-    maxOpenStreams: settings.maxOpenStreams,
-    maxConcurrentReads: settings.maxConcurrentReads,
-    maxUnsentBytes: settings.maxUnsentBytes,
-    maxThreads: settings.maxThreads,
-  }
-}
-
-export function processorSettings(settings: Settings): Partial<ProcessorSettings> {
-  const { 'processor.batchGradient': batchGradient } = settings
-  return {
-    ...(batchGradient !== undefined && { batchGradient }),
-    batchTimeoutMs: settings['processor.batchTimeout'],
-    maxLatencyMs: settings['processor.maxLatency'],
-    retryAttempts: settings['processor.retryAttempts'],
-    retryBaseMs: settings['processor.retryBase'],
-    retryMaxMs: settings['processor.retryMax'],
-    maxArgumentChars: settings['processor.maxArgumentChars'],
-  }
-}
-
-export function portLimits(settings: Settings): Partial<PortLimits> {
-  const { maxConnections, maxUrlBytes, maxHeaderBytes } = settings
-  return {
-    maxConnections,
-    maxUrlBytes,
-    maxHeaderBytes,
-    headersTimeoutMs: settings.headersTimeout,
-    requestTimeoutMs: settings.requestTimeout,
-    keepAliveTimeoutMs: settings.keepAliveTimeout,
-    writeTimeoutMs: settings.writeTimeout,
   }
 }
 
@@ -285,7 +225,6 @@ async function listenOn(
   { settings }: ServeOptions,
   logger: Logger,
 ): Promise<Listening> {
-  const { host, port } = settings
   const onConnectionsRefused = ({ refused, maxConnections }: RefusedConnections) => {
     const cause =
       maxConnections < settings.maxConnections
@@ -294,7 +233,7 @@ async function listenOn(
     logger.warn(`refused ${refused} connections: ${maxConnections} are open, and ${cause}`)
   }
   try {
-    return await listen(gateway, { host, port, onConnectionsRefused, ...portLimits(settings) })
+    return await listen(gateway, { ...settings, onConnectionsRefused })
   } catch (error) {
     if (!hasCode(error, 'OPTION_INVALID')) throw error
     throw new StartError(withoutSummary(error), { cause: error })
@@ -350,7 +289,8 @@ function banner(
   keys?: ServerKeys,
 ): string {
   const { store, providers, settings } = options
-  const kept = settings.retention === undefined ? '' : `, for ${formatDuration(settings.retention)}`
+  const kept =
+    settings.retentionMs === undefined ? '' : `, for ${formatDuration(settings.retentionMs)}`
   const local = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
   const lines = providers.map((each) => {
     const names = [...listedModels(each), ...(each.models === 'any' ? ['any'] : [])].join(', ')

@@ -38,6 +38,11 @@ export interface Setting<T> {
   readonly secret?: string
 }
 
+/** A duration, in milliseconds once it is decoded. */
+interface Span extends Setting<number> {
+  readonly unit: 'ms'
+}
+
 /** A setting that always has a value. */
 interface Settled<T> extends Setting<T> {
   readonly standard: string
@@ -95,17 +100,17 @@ function word(takes: string, placeholder: string, about: string): Setting<string
   return { schema: text, takes, about, placeholder }
 }
 
-function span(about: string): Setting<number> {
+function span(about: string): Span {
   const takes = 'a duration such as 500ms, 10s, 30m, 24h or 7d'
-  return { schema: durationSchema('not a duration'), takes, about, placeholder: 'time' }
+  return { schema: durationSchema('not a duration'), takes, about, placeholder: 'time', unit: 'ms' }
 }
 
-function duration(about: string, standard: string): Settled<number> {
+function duration(about: string, standard: string): Span & Settled<number> {
   return { ...span(about), standard }
 }
 
 /** A duration that may be zero. */
-function optionalDuration(about: string, standard: string): Settled<number> {
+function optionalDuration(about: string, standard: string): Span & Settled<number> {
   const setting = duration(about, standard)
   const zero = z.union([z.literal(0), z.literal('0')]).transform(() => 0)
   return { ...setting, schema: z.union([zero, setting.schema]), takes: `${setting.takes}, or 0` }
@@ -125,7 +130,7 @@ function limit(about: string, standard: string): Settled<number> {
 }
 
 /** A duration of the processor, with its default in milliseconds. */
-function delay(about: string, standardMs: number): Settled<number> {
+function delay(about: string, standardMs: number): Span & Settled<number> {
   const { ms } = PROCESSOR_BOUNDS
   const setting = duration(about, formatDuration(standardMs))
   const takes = `a duration of at most ${formatDuration(ms)}, such as 500ms or 2s`
@@ -300,16 +305,50 @@ export const SETTINGS = {
 type Table = typeof SETTINGS
 export type SettingName = keyof Table
 
-type ValueOf<Name extends SettingName> =
-  Table[Name] extends Settled<unknown>
-    ? z.infer<Table[Name]['schema']>
-    : z.infer<Table[Name]['schema']> | undefined
+type SettledName = {
+  [Name in SettingName]: Table[Name] extends Settled<unknown> ? Name : never
+}[SettingName]
 
-export type Settings = { readonly [Name in SettingName]: ValueOf<Name> }
+/** The option of the library: a duration has `Ms` at the end. */
+type OptionName<Name extends SettingName> = Table[Name] extends Span ? `${Name}Ms` : Name
+
+type Options = {
+  readonly [Name in SettledName as OptionName<Name>]: z.infer<Table[Name]['schema']>
+} & {
+  readonly [Name in Exclude<SettingName, SettledName> as OptionName<Name>]?: z.infer<
+    Table[Name]['schema']
+  >
+}
+
+/** The decoded settings, by the names of the library's options. */
+export type Settings = Omit<Options, `${typeof GROUP}.${string}`> & {
+  readonly [GROUP]: {
+    readonly [Name in keyof Options as Name extends `${typeof GROUP}.${infer Field}`
+      ? Field
+      : never]: Options[Name]
+  }
+}
+
+/** The settings that the file has as an object, and the options and variables with this prefix. */
+export const GROUP = 'processor'
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
 
 export const SECRET_NAMES = SETTING_NAMES.filter((name) => 'secret' in SETTINGS[name])
+
+/** Decoded settings by name, without those that are unset. */
+export function toSettings(values: ReadonlyMap<SettingName, unknown>): Settings {
+  const settings: Record<string, unknown> = {}
+  const group: Record<string, unknown> = {}
+  for (const [name, value] of values) {
+    if (value === undefined) continue
+    const option = 'unit' in SETTINGS[name] ? `${name}Ms` : name
+    const [first, field] = option.split('.')
+    if (first === GROUP && field !== undefined) group[field] = value
+    else settings[option] = value
+  }
+  return { ...settings, [GROUP]: group } as Settings
+}
 
 /** `shutdownGrace` is `--shutdown-grace`, `processor.retryMax` is `--processor-retry-max`. */
 export function toFlag(name: SettingName): string {

@@ -221,8 +221,8 @@ export async function withStore(
     }
     const log = await openStore(store, {
       // In Redis every turn has its own retention.
-      retentionMs: isEmbedded ? NEVER_MS : settings.retention,
-      silentAfterMs: settings.storeTimeout,
+      retentionMs: isEmbedded ? NEVER_MS : settings.retentionMs,
+      silentAfterMs: settings.storeTimeoutMs,
       clock,
       onError: () => {},
       onDamage,

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { formatHelp, UsageError } from '../../../src/cli/command.ts'
 import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
-import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
+import { parseServeOptions, type ServeOptions, serve } from '../../../src/cli/serve/serve.ts'
 import {
   SETTING_NAMES,
-  type Settings,
+  type SettingName,
   toFlag,
   toVariable,
 } from '../../../src/cli/serve/settings.ts'
@@ -40,10 +40,10 @@ function refusal(args: string[], env: Record<string, string> = {}): string {
 describe('the defaults', () => {
   test('are loopback, port 4010, and a store in the current directory', () => {
     const { settings, store, json, instance } = parse()
-    expect(settings).toMatchObject({ host: '127.0.0.1', port: 4010, lease: 10_000 })
-    expect(settings).toMatchObject({ heartbeat: 15_000, shutdownGrace: 30_000 })
-    expect(settings).toMatchObject({ maxBodyBytes: 4 * 1024 * 1024, maxTurnTime: 1_800_000 })
-    expect(settings).toMatchObject({ retention: undefined, defaultProvider: undefined })
+    expect(settings).toMatchObject({ host: '127.0.0.1', port: 4010, leaseMs: 10_000 })
+    expect(settings).toMatchObject({ heartbeatMs: 15_000, shutdownGraceMs: 30_000 })
+    expect(settings).toMatchObject({ maxBodyBytes: 4 * 1024 * 1024, maxTurnTimeMs: 1_800_000 })
+    expect([settings.retentionMs, settings.defaultProvider]).toEqual([undefined, undefined])
     expect(store).toEqual({ kind: 'embedded', directory: join(cwd, '.turnstream') })
     expect(json).toBe(false)
     expect(instance).toMatch(/:\d+$/)
@@ -51,7 +51,7 @@ describe('the defaults', () => {
 })
 
 describe('W9 the command line wins over the environment, which wins over the file', () => {
-  const rows: [keyof Settings, file: unknown, variable: string, flag: string, unknown[]][] = [
+  const rows: [SettingName, file: unknown, variable: string, flag: string, unknown[]][] = [
     ['port', 1, '2', '3', [1, 2, 3]],
     ['host', '127.0.0.1', '127.0.0.2', '127.0.0.3', ['127.0.0.1', '127.0.0.2', '127.0.0.3']],
     ['lease', '1s', '2s', '3s', [1000, 2000, 3000]],
@@ -68,15 +68,20 @@ describe('W9 the command line wins over the environment, which wins over the fil
     const [group = '', key] = name.split('.')
     writeConfig({ [group]: key === undefined ? file : { [key]: file } })
     const env = { [toVariable(name)]: variable }
-    expect(parse().settings[name]).toEqual(expected[0])
-    expect(parse([], env).settings[name]).toEqual(expected[1])
-    expect(parse([`--${toFlag(name)}`, flag], env).settings[name]).toEqual(expected[2])
+    const valueIn = ({ settings }: ServeOptions) => {
+      const values = { ...settings, ...settings.processor } as Record<string, unknown>
+      const option = key ?? group
+      return values[option] ?? values[`${option}Ms`]
+    }
+    expect(valueIn(parse())).toEqual(expected[0])
+    expect(valueIn(parse([], env))).toEqual(expected[1])
+    expect(valueIn(parse([`--${toFlag(name)}`, flag], env))).toEqual(expected[2])
   })
 
   test('each setting on its own', () => {
     writeConfig({ port: 1, lease: '1s', heartbeat: '1s' })
     const { settings } = parse(['--heartbeat', '3s'], { TURNSTREAM_LEASE: '2s' })
-    expect(settings).toMatchObject({ port: 1, lease: 2000, heartbeat: 3000 })
+    expect(settings).toMatchObject({ port: 1, leaseMs: 2000, heartbeatMs: 3000 })
   })
 
   test('--config names another file, and the default file is not read then', () => {

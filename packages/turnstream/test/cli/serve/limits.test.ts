@@ -4,7 +4,6 @@ import { section } from '../../../../../test/repository/tables.ts'
 import { systemClock } from '../../../../core/src/async/clock.ts'
 import { ERROR_CODES } from '../../../../core/src/protocol/errors.ts'
 import { ROUTES } from '../../../../core/src/protocol/names.ts'
-import { keyLimits, portLimits } from '../../../src/cli/serve/run-server.ts'
 import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
 import { KEY_LIMITS, resolveLimits } from '../../../src/server/limits/key-limits.ts'
 import { PORT_LIMITS } from '../../../src/server/limits/port-limits.ts'
@@ -44,10 +43,8 @@ async function submit(url: string, body: object = {}): Promise<string> {
 
 describe('the limit settings', () => {
   test('default to the limits of the library', () => {
-    expect(keyLimits(settingsOf())).toEqual(KEY_LIMITS)
-    expect(resolveLimits(PORT_LIMITS, portLimits(settingsOf()))).toEqual(
-      resolveLimits(PORT_LIMITS, {}),
-    )
+    expect(resolveLimits(KEY_LIMITS, settingsOf())).toEqual(KEY_LIMITS)
+    expect(resolveLimits(PORT_LIMITS, settingsOf())).toEqual(resolveLimits(PORT_LIMITS, {}))
   })
 
   const COUNTS = ['submits-per-minute', 'max-running-turns', 'max-open-streams', 'max-connections']
@@ -55,7 +52,7 @@ describe('the limit settings', () => {
   test.each(COUNTS)('--%s must be a number or unlimited', (flag) => {
     const limits = (value: string) => {
       const settings = settingsOf(`--${flag}=${value}`)
-      return Object.values({ ...keyLimits(settings), ...portLimits(settings) })
+      return Object.values(settings)
     }
     expect(limits('77')).toContain(77)
     expect(limits('unlimited')).toContain(Infinity)
@@ -67,10 +64,11 @@ describe('the limit settings', () => {
   })
 
   test('times need a unit, sizes are numbers', () => {
-    expect(
-      portLimits(settingsOf('--headers-timeout', '5s', '--write-timeout', '2m')),
-    ).toMatchObject({ headersTimeoutMs: 5000, writeTimeoutMs: 120_000 })
-    expect(portLimits(settingsOf('--max-url-bytes', '100')).maxUrlBytes).toBe(100)
+    expect(settingsOf('--headers-timeout', '5s', '--write-timeout', '2m')).toMatchObject({
+      headersTimeoutMs: 5000,
+      writeTimeoutMs: 120_000,
+    })
+    expect(settingsOf('--max-url-bytes', '100').maxUrlBytes).toBe(100)
     expect(() => settingsOf('--max-header-bytes', 'unlimited')).toThrow('an integer ≥ 1')
     expect(() => settingsOf('--request-timeout', '60')).toThrow('a duration')
   })

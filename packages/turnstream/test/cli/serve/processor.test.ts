@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { ROUTES } from '../../../../core/src/protocol/names.ts'
 import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
-import { processorSettings } from '../../../src/cli/serve/run-server.ts'
 import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
 import { resolveProcessor } from '../../../src/turns/processor-settings.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
@@ -98,7 +97,7 @@ test.each([
 
 test('the defaults are those of the library, and every setting reaches the gateway', () => {
   const parse = (args: string[]) =>
-    processorSettings(parseServeOptions(args, { cwd: folder(), env: {} }).settings)
+    parseServeOptions(args, { cwd: folder(), env: {} }).settings.processor
   const { emission } = resolveProcessor(parse([]))
   expect(emission).toEqual(resolveProcessor().emission)
   expect(parse([])).toMatchObject({
