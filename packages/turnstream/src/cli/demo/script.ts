@@ -1,7 +1,7 @@
+import { EventStamp } from '@turnstream/core/internal/formats/event-stamp'
 import type { Recording } from '@turnstream/core/internal/formats/v2/recording'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type {
-  ItemType,
   StreamEvent,
   StreamEventPayload,
 } from '@turnstream/core/internal/protocol/stream-event'
@@ -12,9 +12,12 @@ const TURN_ID = 'recorded-turn'
 /** Delays before the deltas, in ms, repeated: 30 to 60 per second, unevenly, like a model. */
 const PACE = [19, 23, 31, 17, 26, 20, 33, 18, 22, 28, 17]
 
+type ScriptItem = Extract<OutputItem, { type: 'message' | 'reasoning' | 'function_call' }>
+
 /** Builds a turn as a provider would have sent it, with timestamps. */
 export class Script {
   readonly #events: StreamEvent[] = []
+  readonly #stamp = new EventStamp({ now: () => this.#time })
   #time = 0
   #deltas = 0
   #items = 0
@@ -33,21 +36,19 @@ export class Script {
   }
 
   think(afterMs: number, content: string): this {
-    const id = this.#text(afterMs, 'reasoning', content)
-    return this.#done({ type: 'reasoning', id, content, origin: 'agent' })
+    const text = { type: 'reasoning', content, origin: 'agent' } as const
+    return this.#item(afterMs, content, (id) => ({ ...text, id }))
   }
 
   say(afterMs: number, content: string): this {
-    const id = this.#text(afterMs, 'message', content)
-    return this.#done({ type: 'message', id, content, origin: 'agent' })
+    const text = { type: 'message', content, origin: 'agent' } as const
+    return this.#item(afterMs, content, (id) => ({ ...text, id }))
   }
 
   /** Adds a call that the server or the client runs. */
   request(afterMs: number, name: string, args: object, call_id: string): this {
-    const id = this.#start(afterMs, 'function_call', name)
-    const text = JSON.stringify(args)
-    for (const piece of piecesOf(text)) this.#delta(id, piece)
-    return this.#done({ type: 'function_call', id, call_id, name, arguments: text })
+    const call = { type: 'function_call', call_id, name, arguments: JSON.stringify(args) } as const
+    return this.#item(afterMs, call.arguments, (id) => ({ ...call, id }))
   }
 
   end(finish_reason: 'stop' | 'tool_calls' = 'stop'): Recording {
@@ -63,42 +64,25 @@ export class Script {
     return this.#events
   }
 
-  #text(afterMs: number, type: 'message' | 'reasoning', content: string): string {
-    const id = this.#start(afterMs, type)
-    for (const piece of piecesOf(content)) this.#delta(id, piece)
-    return id
-  }
-
-  #start(afterMs: number, item_type: ItemType, name?: string): string {
+  #item(afterMs: number, text: string, toItem: (id: string) => ScriptItem): this {
     this.#items += 1
     const item_id = `recorded-${this.#items}`
-    this.#add(afterMs, { type: 'item_start', item_id, item_type, ...(name && { name }) })
-    return item_id
+    const final_item = toItem(item_id)
+    const { type: item_type } = final_item
+    const name = item_type === 'function_call' && { name: final_item.name }
+    this.#add(afterMs, { type: 'item_start', item_id, item_type, ...name })
+    for (const delta_content of piecesOf(text)) {
+      this.#chars += delta_content.length
+      const pace = PACE[this.#deltas++ % PACE.length] ?? 0
+      this.#add(pace, { type: 'item_delta', item_id, delta_content })
+    }
+    return this.#add(0, { type: 'item_done', item_id, final_item })
   }
 
-  #delta(item_id: string, delta_content: string): void {
-    const afterMs = PACE[this.#deltas % PACE.length] ?? 0
-    this.#deltas += 1
-    this.#chars += delta_content.length
-    this.#add(afterMs, { type: 'item_delta', item_id, delta_content })
-  }
-
-  #done(final_item: OutputItem): this {
-    this.#add(0, { type: 'item_done', item_id: final_item.id, final_item })
-    return this
-  }
-
-  #add(afterMs: number, payload: StreamEventPayload): void {
+  #add(afterMs: number, payload: StreamEventPayload): this {
     this.#time += afterMs
-    const sequence = String(this.#events.length + 1).padStart(12, '0')
-    this.#events.push({
-      event_id: `00000000-0000-8000-8000-${sequence}`,
-      timestamp: this.#time,
-      trace_context: { traceparent: '00-00000000000000000000000000000001-0000000000000001-01' },
-      run_id: TURN_ID,
-      type: payload.type,
-      payload,
-    } as StreamEvent)
+    this.#events.push(this.#stamp.stamp(payload))
+    return this
   }
 }
 

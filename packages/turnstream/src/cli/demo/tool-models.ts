@@ -27,18 +27,28 @@ object after the name as arguments, or else the first tool whose arguments it ca
 or from \`tools\` in the configuration of the server.`
 
 function callTool(model: string, request: ProviderRequest, tools: readonly ToolDefinition[]) {
-  const { input, toolChoice } = request
+  return answerOrCall(model, request, (script, prompt, callId) => {
+    const chosen = request.toolChoice === 'none' ? undefined : chooseCall(prompt, tools)
+    if (chosen === undefined) return script.say(300, NO_TOOLS).end()
+    return script
+      .think(300, `The question can be answered with ${chosen.name}.`)
+      .request(200, chosen.name, chosen.args, callId)
+      .end('tool_calls')
+  })
+}
+
+/** Answers with the results that the thread ends with. Without any, calls a tool. */
+function answerOrCall(
+  model: string,
+  { input }: ProviderRequest,
+  call: (script: Script, prompt: string, callId: string) => Recording,
+): Recording {
   const script = new Script(model)
   const results = lastResults(input)
   if (results.length > 0) return script.say(300, describeResults(results)).end()
-  const prompt = input.findLast(isPrompt)?.content ?? ''
-  const chosen = toolChoice === 'none' ? undefined : chooseCall(prompt, tools)
-  if (chosen === undefined) return script.say(300, NO_TOOLS).end()
   const count = input.filter(({ type }) => type === 'function_call').length
-  return script
-    .think(300, `The question can be answered with ${chosen.name}.`)
-    .request(200, chosen.name, chosen.args, `scripted-call-${count + 1}`)
-    .end('tool_calls')
+  const prompt = input.findLast(isPrompt)?.content ?? ''
+  return call(script, prompt, `scripted-call-${count + 1}`)
 }
 
 /** The tool of `scripted/approval`. */
@@ -55,16 +65,13 @@ export const POSTCARD_TOOL: Tool = {
   execute: ({ to }) => `The postcard to ${String(to)} was sent (not really).`,
 }
 
-function sendPostcard({ input }: ProviderRequest): Recording {
-  const script = new Script('approval')
-  const results = lastResults(input)
-  if (results.length > 0) return script.say(300, describeResults(results)).end()
-  const text = (input.findLast(isPrompt)?.content ?? '').slice(0, 200)
-  const count = input.filter(({ type }) => type === 'function_call').length
-  return script
-    .say(300, 'I send a postcard if you approve.')
-    .request(200, POSTCARD_TOOL.name, { to: 'Lisbon', text }, `scripted-call-${count + 1}`)
-    .end('tool_calls')
+function sendPostcard(request: ProviderRequest): Recording {
+  return answerOrCall('approval', request, (script, prompt, callId) =>
+    script
+      .say(300, 'I send a postcard if you approve.')
+      .request(200, POSTCARD_TOOL.name, { to: 'Lisbon', text: prompt.slice(0, 200) }, callId)
+      .end('tool_calls'),
+  )
 }
 
 type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>

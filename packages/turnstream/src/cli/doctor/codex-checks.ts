@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -12,6 +15,7 @@ import {
   warn,
 } from '@turnstream/conformance/internal/endpoint/check'
 import type { Clock } from '@turnstream/core/internal/async/clock'
+import { ResponsesEncoder } from '@turnstream/core/internal/formats/responses/write'
 import { findCodex } from '../../codex/binary.ts'
 import {
   type CodexProvider,
@@ -19,10 +23,10 @@ import {
   createCodexProvider,
 } from '../../codex/provider.ts'
 import { UsageError } from '../command.ts'
+import { Script } from '../demo/script.ts'
 import type { CodexSetting } from '../serve/codex.ts'
 import { type Configuration, readSecret } from '../serve/configuration.ts'
 import { messageOf } from '../text.ts'
-import { startResponsesServer } from './responses-server.ts'
 
 const INSTALL = 'Install a current one: npm install -g @openai/codex'
 /** Older versions offer the model tools of their own. */
@@ -95,12 +99,15 @@ async function runChecks(
   options: Pick<CodexProviderOptions, 'binary' | 'models' | 'env' | 'clock'>,
 ) {
   const home = mkdtempSync(join(tmpdir(), 'turnstream-doctor-'))
-  const server = await startResponsesServer(REPLY)
+  const server = responsesServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
   const logged: string[] = []
   const codex = createCodexProvider({
     ...options,
     home,
-    modelProvider: { baseUrl: server.baseUrl },
+    modelProvider: { baseUrl: `http://127.0.0.1:${port}/v1` },
     idleTimeoutMs: LIMIT_MS,
     maxTurnMs: LIMIT_MS,
     requestTimeoutMs: LIMIT_MS,
@@ -110,9 +117,24 @@ async function runChecks(
     return await turnChecks(codex, options.models, logged)
   } finally {
     await codex.stop()
-    await server.close()
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
     rmSync(home, { recursive: true, force: true })
   }
+}
+
+/** A Responses API that answers every request with the same text. */
+function responsesServer(): Server {
+  const model = 'scripted'
+  const encoder = new ResponsesEncoder({ turnId: 'doctor', model, createdAt: 0 })
+  const events = new Script(model).say(0, REPLY).end()
+  const body = events.map((event) => encoder.encodeSse(event)).join('')
+  return createServer((request, response) => {
+    request.resume().once('end', () => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(body)
+    })
+  })
 }
 
 async function turnChecks(
