@@ -9,7 +9,7 @@ import {
   textFault,
   usageFault,
 } from './chat-rules.ts'
-import { type Check, skipped, warn } from './check.ts'
+import { type Check, skipped } from './check.ts'
 import {
   abortCheck,
   decoded,
@@ -18,12 +18,13 @@ import {
   firstFault,
   isStream,
   MODEL_LIMIT_MS,
+  noCallWarning,
   PROMPTS,
   plainCheck,
   REFUSAL_LIMIT_MS,
   type Recorded,
   record,
-  refusalIn,
+  refusalCheck,
   refusedFault,
   streamCheck,
   UNKNOWN_MODEL,
@@ -69,9 +70,7 @@ async function modelChecks(endpoint: Endpoint, calls: Calls): Promise<Check[]> {
 function toolChecks(tool: Recorded<DecodedStream>, parallel: Recorded<DecodedStream>): Check[] {
   const streams = [tool, parallel].filter(isStream).filter((each) => callsOf(each).length > 0)
   if (streams.length === 0) {
-    const came = isStream(tool) ? 'the model called no tool' : refusalIn(tool)
-    const fix = 'Choose a model with tool support: --model <model>'
-    return [warn('tool call', came, fix)]
+    return [noCallWarning(tool)]
   }
   const name = 'parallel calls'
   const count = isStream(parallel) ? callsOf(parallel).length : 0
@@ -86,17 +85,15 @@ function toolChecks(tool: Recorded<DecodedStream>, parallel: Recorded<DecodedStr
 async function refusalChecks({ key, onProgress }: Endpoint, calls: Calls): Promise<Check[]> {
   onProgress('what it refuses')
   return [
-    await refusalCheck('unknown model', calls.unknownModel, [404, 400]),
-    await refusalCheck('malformed body', calls.malformed, [400]),
-    key === undefined
-      ? skipped('wrong key', 'no key was given')
-      : await refusalCheck('wrong key', calls.wrongKey, [401]),
+    refusalCheck('unknown model', await call(calls.unknownModel), [404, 400], refusalFault),
+    refusalCheck('malformed body', await call(calls.malformed), [400], refusalFault),
+    refusalCheck(
+      'wrong key',
+      key === undefined ? undefined : await call(calls.wrongKey),
+      [401],
+      refusalFault,
+    ),
   ]
-}
-
-async function refusalCheck(name: string, bad: Call, statuses: readonly number[]): Promise<Check> {
-  const answer = await call(bad)
-  return plainCheck(name, answer, (each) => refusalFault(each, statuses), 'refused')
 }
 
 function ask(content: string) {

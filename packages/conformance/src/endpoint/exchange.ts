@@ -1,6 +1,6 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { HEADERS } from '@turnstream/core/internal/protocol/names'
-import { type Check, skipped } from './check.ts'
+import { type Check, skipped, warn } from './check.ts'
 import { type Fault, faultCheck, type Rule, shown } from './fault.ts'
 import { type Answer, type Call, call, type NoAnswer } from './http.ts'
 import { recordStream, type StreamCall, type StreamRecording } from './recording.ts'
@@ -33,7 +33,7 @@ export type Recorded<Stream extends StreamRecording = StreamRecording> = Stream 
 /** The first request got no response. The others would wait as long. */
 export class Unanswered extends Error {}
 
-export async function firstAnswer({ onProgress }: Endpoint, plain: Call): Promise<Answer> {
+export async function firstAnswer({ onProgress }: Endpoint, plain: Call): Promise<Answered> {
   onProgress('an answer')
   const answer = await call(plain)
   if ('reason' in answer) throw new Unanswered(answer.reason)
@@ -104,6 +104,23 @@ export function answeredFault(answer: Answered, rule: Rule<Answer>): Fault | und
 export function refusedFault(streams: readonly Recorded[]): Fault | undefined {
   const refused = streams.find((stream) => !isStream(stream))
   return refused && { expected: 'status 200', came: refusalIn(refused) }
+}
+
+/** Checks that a server refuses a request with one of these statuses. Undefined: it needs a key. */
+export function refusalCheck(
+  name: string,
+  answer: Answered | undefined,
+  statuses: readonly number[],
+  rule: (answer: Answer, statuses: readonly number[]) => Fault | undefined,
+): Check {
+  if (answer === undefined) return skipped(name, 'no key was given')
+  return plainCheck(name, answer, (each) => rule(each, statuses), 'refused')
+}
+
+/** For a stream without the call that was requested. */
+export function noCallWarning(tool: Recorded): Check {
+  const came = isStream(tool) ? 'the model called no tool' : refusalIn(tool)
+  return warn('tool call', came, 'Choose a model with tool support: --model <model>')
 }
 
 /** A disconnecting client must not crash the server. */

@@ -19,17 +19,10 @@ import {
 } from './exchange.ts'
 import { bearer, type Call, call } from './http.ts'
 import { decodeEvents, type StreamCall } from './recording.ts'
-import { judgeResponses, type Refusals, type ResponsesRecord } from './responses-judge.ts'
+import { judgeResponses, type ResponsesRecord } from './responses-judge.ts'
 import { responseIn } from './responses-object.ts'
 import { comparable, numberOf, responseId } from './responses-rules.ts'
-import {
-  type CancelRecord,
-  type DeleteRecord,
-  type InputPages,
-  offersBackground,
-  type Resumed,
-  type ResumeRecord,
-} from './responses-stored.ts'
+import { offersBackground } from './responses-stored.ts'
 
 const { schema: parameters, ...named } = WEATHER
 const TOOL = { type: 'function', ...named, parameters }
@@ -75,7 +68,7 @@ export class ResponsesTester {
     this.#url = `${endpoint.baseUrl}/responses`
   }
 
-  async record(): Promise<ResponsesRecord> {
+  async record() {
     const endpoint = this.#endpoint
     const answer = await firstAnswer(endpoint, this.#plain({ input: CONVERSATION }))
     const text = await record(endpoint, this.stream('a text', { input: PROMPTS.repeat }))
@@ -83,45 +76,34 @@ export class ResponsesTester {
     const tool = await record(endpoint, this.stream('a tool call', tools))
     const id = idOf(answer)
     const textId = idOfStream(text)
-    const retrieved = textId && (await this.#get(`/${textId}`))
-    const inputItems = id ? await this.#inputItems(id) : undefined
-    const next =
-      id &&
-      (await this.#post('the next answer', { previous_response_id: id, input: PROMPTS.count }))
-    const unstored = await this.#post('an answer that is not stored', {
-      store: false,
-      input: PROMPTS.count,
-    })
-    const background = await this.#post('an answer in the background', {
-      background: true,
-      input: PROMPTS.count,
-    })
+    const retrieved = textId === undefined ? undefined : await this.#get(`/${textId}`)
+    const inputItems = id === undefined ? undefined : await this.#inputItems(id)
+    const continues = { previous_response_id: id, input: PROMPTS.count }
+    const next = id === undefined ? undefined : await this.#post('the next answer', continues)
+    const input = PROMPTS.count
+    const unstored = await this.#post('an answer that is not stored', { store: false, input })
+    const background = await this.#post('an answer in the background', { background: true, input })
     const hasBackground = offersBackground(background)
     const polled = hasBackground ? await this.#poll(idOf(background) ?? '') : undefined
     const unstoredBackground = hasBackground
-      ? await this.#refused({ background: true, store: false, input: PROMPTS.count })
+      ? await this.#refused({ background: true, store: false, input })
       : undefined
-    const resume = await this.#resume(hasBackground)
-    const cancel = hasBackground ? await this.#cancel() : undefined
-    const refusals = await this.#refusals()
-    const broken = isTurnstream(answer) ? await this.#broken() : undefined
-    const deletion = id ? await this.#delete(id) : undefined
     return {
       answer,
       text,
       tool,
-      retrieved: retrieved || undefined,
+      retrieved,
       inputItems,
-      next: next || undefined,
+      next,
       unstored,
       background,
       polled,
       unstoredBackground,
-      resume,
-      cancel,
-      deletion,
-      refusals,
-      broken,
+      resume: await this.#resume(hasBackground),
+      cancel: hasBackground ? await this.#cancel() : undefined,
+      refusals: await this.#refusals(),
+      broken: isTurnstream(answer) ? await this.#broken() : undefined,
+      deletion: id === undefined ? undefined : await this.#delete(id),
     }
   }
 
@@ -171,7 +153,8 @@ export class ResponsesTester {
     return record(this.#endpoint, { ...this.#common, url, about, limitMs, endsAt: END_SEEN })
   }
 
-  async #inputItems(id: string): Promise<InputPages> {
+  /** All, oldest first; then two, newest first, as by default; then the rest. */
+  async #inputItems(id: string) {
     this.#endpoint.onProgress('the input of an answer')
     const all = await this.#get(`/${id}/input_items?order=asc&limit=100`)
     const page = await this.#get(`/${id}/input_items?limit=2`)
@@ -194,7 +177,8 @@ export class ResponsesTester {
     }
   }
 
-  async #resume(background: boolean): Promise<ResumeRecord | undefined> {
+  /** A stream that is left in the middle, what followed, all of it, and what follows each number. */
+  async #resume(background: boolean) {
     const body = { ...(background && { background }), input: PROMPTS.count }
     const request = this.stream('a text to resume', body)
     const left = await record(this.#endpoint, {
@@ -208,7 +192,7 @@ export class ResponsesTester {
     const last = isStream(stream) ? numberOf(comparable(stream).at(-1)) : -1
     const rest = await this.#getStream('the rest', `/${id}?stream=true&starting_after=${last}`)
     const whole = await this.#getStream('all of it', `/${id}?stream=true`)
-    const resumed: Resumed[] = []
+    const resumed: { readonly after: number; readonly recorded: Recorded }[] = []
     const all = decoded(whole, decodeEvents)
     for (const after of isStream(all) ? sampled(comparable(all).map(numberOf)) : []) {
       const path = `/${id}?stream=true&starting_after=${after}`
@@ -220,7 +204,7 @@ export class ResponsesTester {
     return { left: complete, rest, whole, resumed }
   }
 
-  async #cancel(): Promise<CancelRecord | undefined> {
+  async #cancel() {
     const body = { background: true, input: PROMPTS.countLong }
     const request = this.stream('a text to cancel', body)
     const left = await record(this.#endpoint, { ...request, leavesAt: /response\.created/ })
@@ -238,7 +222,7 @@ export class ResponsesTester {
     }
   }
 
-  async #delete(id: string): Promise<DeleteRecord> {
+  async #delete(id: string) {
     this.#endpoint.onProgress('a deletion')
     const deleted = await this.#remove(id)
     return { deleted, retrieved: await this.#get(`/${id}`) }
@@ -250,7 +234,7 @@ export class ResponsesTester {
     return call({ ...this.#common, headers, limitMs: REFUSAL_LIMIT_MS, body: json })
   }
 
-  async #refusals(): Promise<Refusals> {
+  async #refusals() {
     this.#endpoint.onProgress('what it refuses')
     const input = PROMPTS.count
     const hasKey = this.#endpoint.key !== undefined

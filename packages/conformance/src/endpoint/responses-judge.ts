@@ -1,19 +1,20 @@
 import { type Check, ok, skipped, warn } from './check.ts'
 import { truncationCheck } from './event-framing.ts'
 import {
-  type Answered,
   answeredFault,
   decoded,
   firstFault,
   isStream,
+  noCallWarning,
   PROMPTS,
   type Recorded,
-  refusalIn,
+  refusalCheck,
   refusedFault,
   streamCheck,
 } from './exchange.ts'
 import { faultCheck, measure } from './fault.ts'
 import { decodeEvents } from './recording.ts'
+import type { ResponsesTester } from './responses-checks.ts'
 import {
   answerFault,
   itemFault,
@@ -35,49 +36,17 @@ import {
 } from './responses-rules.ts'
 import {
   backgroundChecks,
-  type CancelRecord,
   cancelCheck,
-  type DeleteRecord,
   deleteCheck,
-  type InputPages,
   inputItemsCheck,
   previousCheck,
-  type ResumeRecord,
   resumeChecks,
   retrieveCheck,
   storeCheck,
 } from './responses-stored.ts'
 
 /** Everything a server of the Responses API sent. Undefined: not requested, because a prerequisite is missing. */
-export interface ResponsesRecord {
-  readonly answer: Answered
-  readonly text: Recorded
-  readonly tool: Recorded
-  /** The response of `text`. */
-  readonly retrieved: Answered | undefined
-  readonly inputItems: InputPages | undefined
-  /** A response that continues `answer`. */
-  readonly next: Answered | undefined
-  readonly unstored: Answered
-  readonly background: Answered
-  readonly polled: Answered | undefined
-  readonly unstoredBackground: Answered | undefined
-  readonly resume: ResumeRecord | undefined
-  readonly cancel: CancelRecord | undefined
-  readonly deletion: DeleteRecord | undefined
-  readonly refusals: Refusals
-  /** A stream whose provider breaks off. */
-  readonly broken: Recorded | undefined
-}
-
-export interface Refusals {
-  readonly unknownModel: Answered
-  readonly malformed: Answered
-  readonly unknownId: Answered
-  readonly unknownPrevious: Answered
-  /** Undefined without a key. */
-  readonly wrongKey: Answered | undefined
-}
+export type ResponsesRecord = Awaited<ReturnType<ResponsesTester['record']>>
 
 /** The checks of a recorded server. */
 export function judgeResponses(record: ResponsesRecord): Check[] {
@@ -134,31 +103,21 @@ function doneCheck(streams: readonly ResponsesStream[]): Check {
 }
 
 function toolChecks(tool: Recorded<ResponsesStream>): Check[] {
-  if (!isStream(tool) || callsOf(tool).length === 0) {
-    const came = isStream(tool) ? 'the model called no tool' : refusalIn(tool)
-    return [warn('tool call', came, 'Choose a model with tool support: --model <model>')]
-  }
+  if (!isStream(tool) || callsOf(tool).length === 0) return [noCallWarning(tool)]
   return [faultCheck('tool call', argumentsFault(tool), 'with JSON arguments')]
-}
-
-function refused(name: string, answer: Answered, statuses: readonly number[]): Check {
-  const fault = answeredFault(answer, (each) => refusalFault(each, statuses))
-  return faultCheck(name, fault, 'refused')
 }
 
 function refusalChecks({ refusals, next }: ResponsesRecord): Check[] {
   const { unknownModel, malformed, unknownId, unknownPrevious, wrongKey } = refusals
   const continues = next !== undefined && 'status' in next && next.status === 200
   return [
-    refused('unknown model', unknownModel, [404, 400]),
-    refused('malformed body', malformed, [400]),
-    refused('unknown response', unknownId, [404]),
+    refusalCheck('unknown model', unknownModel, [404, 400], refusalFault),
+    refusalCheck('malformed body', malformed, [400], refusalFault),
+    refusalCheck('unknown response', unknownId, [404], refusalFault),
     continues
-      ? refused('unknown previous', unknownPrevious, [400, 404])
+      ? refusalCheck('unknown previous', unknownPrevious, [400, 404], refusalFault)
       : skipped('unknown previous', 'not offered'),
-    wrongKey === undefined
-      ? skipped('wrong key', 'no key was given')
-      : refused('wrong key', wrongKey, [401]),
+    refusalCheck('wrong key', wrongKey, [401], refusalFault),
   ]
 }
 

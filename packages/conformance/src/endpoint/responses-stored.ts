@@ -5,6 +5,7 @@ import { type Answered, decoded, isStream, type Recorded, refusalIn } from './ex
 import { type Fault, faultCheck, type Json, shown } from './fault.ts'
 import type { Answer } from './http.ts'
 import { decodeEvents, recordsIn } from './recording.ts'
+import type { ResponsesRecord } from './responses-judge.ts'
 import { isNotOffered, refusalFault, responseIn } from './responses-object.ts'
 import { comparable, finalResponse, numberOf, terminalsOf } from './responses-rules.ts'
 
@@ -55,16 +56,7 @@ export function retrieveCheck(answer: Found, response: Json | undefined): Check 
   )
 }
 
-export interface InputPages {
-  /** All, oldest first. */
-  readonly all: Answered
-  /** Two, newest first, as by default. */
-  readonly page: Answered
-  /** The rest after these two. */
-  readonly next: Answered
-}
-
-export function inputItemsCheck(pages: InputPages | undefined, prompt: string): Check {
+export function inputItemsCheck(pages: ResponsesRecord['inputItems'], prompt: string): Check {
   const name = 'input items'
   if (pages === undefined) return skipped(name, 'not requested')
   const { all, page, next } = pages
@@ -180,23 +172,7 @@ export function backgroundChecks(
   ]
 }
 
-/** A stream from `starting_after` on. */
-export interface Resumed {
-  readonly after: number
-  readonly recorded: Recorded
-}
-
-export interface ResumeRecord {
-  /** Left in the middle. */
-  readonly left: Recorded
-  /** What followed its last event. */
-  readonly rest: Recorded
-  /** From the beginning. */
-  readonly whole: Recorded
-  readonly resumed: readonly Resumed[]
-}
-
-export function resumeChecks(resume: ResumeRecord | undefined): Check[] {
+export function resumeChecks(resume: ResponsesRecord['resume']): Check[] {
   const names = ['resume live', 'resume']
   if (resume === undefined) return names.map((name) => skipped(name, 'no stream'))
   const { left, rest, whole, resumed } = resume
@@ -219,7 +195,10 @@ export function resumeChecks(resume: ResumeRecord | undefined): Check[] {
   ]
 }
 
-function resumedFault(resumed: readonly Resumed[], events: readonly Json[]): Fault | undefined {
+function resumedFault(
+  resumed: NonNullable<ResponsesRecord['resume']>['resumed'],
+  events: readonly Json[],
+): Fault | undefined {
   for (const { after, recorded } of resumed) {
     const expected = `exactly the events after ${after}`
     const stream = decoded(recorded, decodeEvents)
@@ -244,14 +223,7 @@ function differenceOf(
   return { expected, came: `${came.length - wanted.length} more: ${shown(came[wanted.length])}` }
 }
 
-export interface CancelRecord {
-  readonly first: Answered
-  readonly second: Answered
-  readonly retrieved: Answered
-  readonly replay: Recorded
-}
-
-export function cancelCheck(cancel: CancelRecord | undefined): Check {
+export function cancelCheck(cancel: ResponsesRecord['cancel']): Check {
   const name = 'cancel'
   if (cancel === undefined) return skipped(name, 'needs background')
   const { first, second, retrieved, replay } = cancel
@@ -286,12 +258,7 @@ function replayFault(replay: Recorded, status: unknown): Fault | undefined {
   return came === status ? undefined : { expected, came: `status: ${shown(came)}` }
 }
 
-export interface DeleteRecord {
-  readonly deleted: Answered
-  readonly retrieved: Answered
-}
-
-export function deleteCheck(record: DeleteRecord | undefined, id: string | undefined): Check {
+export function deleteCheck(record: ResponsesRecord['deletion'], id: string | undefined): Check {
   return optionalCheck(
     'delete',
     record?.deleted,

@@ -5,12 +5,10 @@ import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../../../test/case-count.ts'
 import {
   callsFor,
-  recordMessages,
-} from '../../../../../conformance/src/endpoint/messages-checks.ts'
-import {
   judgeMessages,
   type MessagesRecord,
-} from '../../../../../conformance/src/endpoint/messages-judge.ts'
+  recordMessages,
+} from '../../../../../conformance/src/endpoint/messages-checks.ts'
 import {
   MESSAGES_RULES,
   messagesModelsFault,

@@ -1,5 +1,5 @@
 /** What broken servers of the Messages API send, one fault each. */
-import type { MessagesRecord } from '../../../../../conformance/src/endpoint/messages-judge.ts'
+import type { MessagesRecord } from '../../../../../conformance/src/endpoint/messages-checks.ts'
 import {
   eachEvent,
   type Json,
