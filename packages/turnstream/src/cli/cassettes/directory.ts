@@ -27,19 +27,11 @@ export function recordingName(id: string): string {
   return `rec-${id}.cassette.jsonl`
 }
 
-interface Entry {
-  readonly name: string
-  bytes: number
-  /** Whether it is being written. */
-  isOpen: boolean
-  hasFailed: boolean
-}
-
 /** The recordings of a directory, within its limits. One process at a time may use it. */
 export class CassetteDirectory {
   readonly #options: DirectoryOptions
   /** Oldest first. */
-  readonly #entries = new Map<string, Entry>()
+  readonly #files = new Map<string, CassetteFile>()
   #totalBytes = 0
   /** Writes and deletions, one after the other. */
   #work: Promise<void> = Promise.resolve()
@@ -60,7 +52,7 @@ export class CassetteDirectory {
     }
     const opened = new CassetteDirectory(options)
     for (const { name, bytes } of found.toSorted((a, b) => a.changedAt - b.changedAt)) {
-      opened.#entries.set(name, { name, bytes, isOpen: false, hasFailed: false })
+      opened.#files.set(name, new CassetteFile(opened, name, bytes))
       opened.#totalBytes += bytes
     }
     opened.#makeRoom(0)
@@ -69,7 +61,7 @@ export class CassetteDirectory {
 
   /** Names of the recordings, oldest first. */
   names(): string[] {
-    return [...this.#entries.keys()]
+    return [...this.#files.keys()]
   }
 
   pathOf(name: string): string {
@@ -80,29 +72,29 @@ export class CassetteDirectory {
   create(name: string, header: HeaderFields): CassetteFile | undefined {
     this.#forget(name)
     const text = encodeHeader(header)
-    const entry: Entry = { name, bytes: 0, isOpen: true, hasFailed: false }
-    if (!this.#add(entry, text.length)) return undefined
-    this.#entries.set(name, entry)
-    const path = this.pathOf(name)
-    this.#write(entry, async () => {
+    const file = new CassetteFile(this, name)
+    file.isOpen = true
+    if (!this.#add(file, text.length)) return undefined
+    this.#files.set(name, file)
+    this.#write(file, async () => {
       // A file that exists would keep its mode.
-      await rm(path, { force: true })
-      await writeFile(path, text, { mode: 0o600, flag: 'wx' })
+      await rm(file.path, { force: true })
+      await writeFile(file.path, text, { mode: 0o600, flag: 'wx' })
     })
-    const { maxFileBytes } = this.#options
-    const limit = Math.min(maxFileBytes, CASSETTE_LIMITS.maxBytes)
-    return new CassetteFile(path, {
-      reserve: (bytes, isEnd) => {
-        if (entry.hasFailed || this.#entries.get(name) !== entry) return false
-        if (entry.bytes + bytes > (isEnd ? limit : limit - END_BYTES)) return false
-        entry.isOpen = true
-        return this.#add(entry, bytes)
-      },
-      append: (text) => this.#write(entry, () => appendFile(path, text)),
-      close: () => {
-        entry.isOpen = false
-      },
-    })
+    return file
+  }
+
+  /** Counts bytes of a recording. False if they exceed a limit. */
+  reserve(file: CassetteFile, bytes: number, isEnd: boolean): boolean {
+    const limit = Math.min(this.#options.maxFileBytes, CASSETTE_LIMITS.maxBytes)
+    if (file.hasFailed || this.#files.get(file.name) !== file) return false
+    if (file.bytes + bytes > (isEnd ? limit : limit - END_BYTES)) return false
+    file.isOpen = true
+    return this.#add(file, bytes)
+  }
+
+  append(file: CassetteFile, text: string): void {
+    this.#write(file, () => appendFile(file.path, text))
   }
 
   /** Deletes a recording. */
@@ -116,9 +108,9 @@ export class CassetteDirectory {
     await this.#work
   }
 
-  #add(entry: Entry, bytes: number): boolean {
+  #add(file: CassetteFile, bytes: number): boolean {
     if (!this.#makeRoom(bytes)) return false
-    entry.bytes += bytes
+    file.bytes += bytes
     this.#totalBytes += bytes
     return true
   }
@@ -127,8 +119,8 @@ export class CassetteDirectory {
   #makeRoom(bytes: number): boolean {
     const { maxTotalBytes } = this.#options
     const isCrowded = (): boolean =>
-      this.#totalBytes + bytes > maxTotalBytes || this.#entries.size > MAX_FILES
-    for (const { name, isOpen } of this.#entries.values()) {
+      this.#totalBytes + bytes > maxTotalBytes || this.#files.size > MAX_FILES
+    for (const { name, isOpen } of this.#files.values()) {
       if (!isCrowded()) break
       if (!isOpen) this.remove(name)
     }
@@ -136,18 +128,18 @@ export class CassetteDirectory {
   }
 
   #forget(name: string): boolean {
-    this.#totalBytes -= this.#entries.get(name)?.bytes ?? 0
-    return this.#entries.delete(name)
+    this.#totalBytes -= this.#files.get(name)?.bytes ?? 0
+    return this.#files.delete(name)
   }
 
   /** Writes to a recording, unless it was deleted meanwhile or has failed, which is reported once. */
-  #write(entry: Entry, work: () => Promise<void>): void {
+  #write(file: CassetteFile, work: () => Promise<void>): void {
     this.#queue(async () => {
-      if (entry.hasFailed || this.#entries.get(entry.name) !== entry) return
+      if (file.hasFailed || this.#files.get(file.name) !== file) return
       try {
         await work()
       } catch (error) {
-        entry.hasFailed = true
+        file.hasFailed = true
         throw error
       }
     })
@@ -158,27 +150,27 @@ export class CassetteDirectory {
   }
 }
 
-interface FileDeps {
-  /** Counts bytes. False if they exceed a limit. */
-  readonly reserve: (bytes: number, isEnd: boolean) => boolean
-  readonly append: (text: string) => void
-  readonly close: () => void
-}
-
-/** A cassette that is being written. Lines wait in memory, at most as many bytes as the file may have. */
+/** A cassette. Lines wait in memory, at most as many bytes as the file may have. */
 export class CassetteFile {
+  readonly name: string
   readonly path: string
-  readonly #deps: FileDeps
+  bytes: number
+  /** Whether it is being written. */
+  isOpen = false
+  hasFailed = false
+  readonly #directory: CassetteDirectory
   #waiting: string[] = []
 
-  constructor(path: string, deps: FileDeps) {
-    this.path = path
-    this.#deps = deps
+  constructor(directory: CassetteDirectory, name: string, bytes = 0) {
+    this.#directory = directory
+    this.name = name
+    this.path = directory.pathOf(name)
+    this.bytes = bytes
   }
 
   /** Returns false when there is no room. `isEnd` is the last line of a call, for which some is left. */
   readonly write = (line: string, isEnd: boolean): boolean => {
-    if (!this.#deps.reserve(Buffer.byteLength(line), isEnd)) return false
+    if (!this.#directory.reserve(this, Buffer.byteLength(line), isEnd)) return false
     this.#waiting.push(line)
     if (this.#waiting.length === 1) setImmediate(() => this.#flush())
     return true
@@ -186,13 +178,11 @@ export class CassetteFile {
 
   close(): void {
     this.#flush()
-    this.#deps.close()
+    this.isOpen = false
   }
 
   #flush(): void {
-    if (this.#waiting.length === 0) return
-    const text = this.#waiting.join('')
-    this.#waiting = []
-    this.#deps.append(text)
+    const text = this.#waiting.splice(0).join('')
+    if (text !== '') this.#directory.append(this, text)
   }
 }
