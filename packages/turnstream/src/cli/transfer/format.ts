@@ -8,6 +8,8 @@ import {
 import { isTenant } from '@turnstream/core/internal/protocol/names'
 import { streamEventFault } from '@turnstream/core/internal/protocol/stream-event-guard'
 import { decode, decodeText } from '@turnstream/core/internal/schemas/decode'
+import { SseLimitError } from '@turnstream/core/internal/sse/decode'
+import { LineDecoder } from '@turnstream/core/internal/sse/lines'
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
 import { UsageError } from '../command.ts'
@@ -21,7 +23,7 @@ const FORMAT = 'turnstream-export'
 const VERSION = 1
 
 /** More than the largest record in JSON: no valid export has longer lines. */
-const MAX_LINE_BYTES = 256 * 1024 * 1024
+const MAX_LINE_CHARS = 256 * 1024 * 1024
 
 /** Each needs a call of the store. */
 const MAX_EPOCH = 1000
@@ -114,23 +116,19 @@ function parseLine(text: string): Line | string {
 /** The lines of a text. UsageError when one is too long. The last one may lack a newline. */
 export async function* readLines(
   input: AsyncIterable<Uint8Array>,
-  maxBytes = MAX_LINE_BYTES,
+  maxLineChars = MAX_LINE_CHARS,
 ): AsyncGenerator<string> {
-  let parts: Uint8Array[] = []
-  let bytes = 0
+  const decoder = new LineDecoder({ maxLineChars })
   let number = 1
-  for await (const chunk of input) {
-    let from = 0
-    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
-      yield Buffer.concat([...parts, chunk.subarray(from, at)]).toString()
-      parts = []
-      bytes = 0
-      from = at + 1
-      number += 1
+  try {
+    for await (const chunk of input) {
+      const lines = decoder.feed(chunk)
+      yield* lines
+      number += lines.length
     }
-    parts.push(chunk.subarray(from))
-    bytes += chunk.length - from
-    if (bytes > maxBytes) throw lineError(number, `longer than ${maxBytes} bytes`)
+    yield* decoder.end()
+  } catch (error) {
+    if (!(error instanceof SseLimitError)) throw error
+    throw lineError(number, `longer than ${maxLineChars} characters`)
   }
-  if (bytes > 0) yield Buffer.concat(parts).toString()
 }

@@ -458,6 +458,6 @@ test('lines have a maximum size', async () => {
   }
   expect(await read('one\ntw', 'o\n\nthr', 'ee')).toEqual(['one', 'two', '', 'three'])
   await expect(read('one\n12345', '6789')).rejects.toThrow(
-    new UsageError('line 2 of the input: longer than 8 bytes'),
+    new UsageError('line 2 of the input: longer than 8 characters'),
   )
 })
