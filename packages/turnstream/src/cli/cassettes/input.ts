@@ -1,6 +1,7 @@
 import type { Cassette, TimedEvent } from '@turnstream/core/internal/cassettes/cassette'
 import { readCassette } from '@turnstream/core/internal/cassettes/decode'
 import { cassetteEvents } from '@turnstream/core/internal/cassettes/layers'
+import type { EventReader } from '@turnstream/core/internal/formats/format'
 import { V2Reader } from '@turnstream/core/internal/formats/v2/read'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { jsonLine } from '@turnstream/core/internal/protocol/json'
@@ -10,49 +11,73 @@ import { readInput, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** Every encoder writes `format` first. */
-const CASSETTE_START = Buffer.from(`{"format":"${CASSETTE_FORMAT}"`)
+const CASSETTE_START = `{"format":"${CASSETTE_FORMAT}"`
 
-interface Peeked {
-  readonly isCassette: boolean
-  readonly input: AsyncIterable<Uint8Array>
-}
+const LINE_FEED = 0x0a
 
-/** Reads enough of an input to recognise a cassette, and returns all of it. Works for pipes. */
-async function peek(input: AsyncIterable<Uint8Array>): Promise<Peeked> {
-  const iterator = input[Symbol.asyncIterator]()
+/** Reads the first line of an input, and returns it with all of the input. Works for pipes. */
+async function peek(file: string, terminal: Terminal) {
+  const iterator = readInput(file, terminal)
   const head: Uint8Array[] = []
-  let bytes = 0
-  while (bytes < CASSETTE_START.length) {
+  while (head.at(-1)?.includes(LINE_FEED) !== true) {
     const { done, value } = await iterator.next()
     if (done) break
     head.push(value)
-    bytes += value.length
   }
   const start = Buffer.concat(head)
+  const [firstLine = ''] = start.toString().trimStart().split('\n', 1)
   async function* all(): AsyncGenerator<Uint8Array> {
     yield start
-    yield* { [Symbol.asyncIterator]: () => iterator }
+    yield* iterator
   }
-  const isCassette = start.subarray(0, CASSETTE_START.length).equals(CASSETTE_START)
-  return { isCassette, input: all() }
+  return { firstLine, isCassette: firstLine.startsWith(CASSETTE_START), input: all() }
 }
 
-/** Converts a cassette to its events as JSON lines. Passes other inputs on. */
-export async function* eventLines(
-  input: AsyncIterable<Uint8Array>,
+/** Reads the events of a cassette, or of a file with one per line, by the source that its first line asks for. */
+export async function readEventsFile(
   file: string,
-): AsyncGenerator<Uint8Array> {
-  const peeked = await peek(input)
-  if (!peeked.isCassette) return yield* peeked.input
-  const cassette = await decode(file, () => readCassette(peeked.input))
+  terminal: Terminal,
+  chooseSource: (firstLine: string) => EventReader,
+): Promise<StreamEvent[]> {
+  const { firstLine, isCassette, input } = await peek(file, terminal)
+  if (!isCassette) return readEvents(file, chooseSource(firstLine), input)
+  const cassette = await decode(file, () => readCassette(input))
   const events = await decode(file, async () => cassetteEvents(cassette))
-  for (const { event } of events) yield Buffer.from(jsonLine(event))
+  return readEvents(
+    file,
+    new V2Reader(),
+    events.map(({ event }) => Buffer.from(jsonLine(event))),
+  )
 }
 
 /** Reads a cassette, or StreamEvents as a cassette. UsageError if the file is neither. */
 export async function readCassetteFile(file: string, terminal: Terminal): Promise<Cassette> {
-  const { isCassette, input } = await peek(readInput(file, terminal))
-  return isCassette ? decode(file, () => readCassette(input)) : fromEvents(file, input)
+  const { isCassette, input } = await peek(file, terminal)
+  if (isCassette) return decode(file, () => readCassette(input))
+  const events = await readEvents(file, new V2Reader(), input)
+  const createdAt = events[0]?.timestamp ?? 0
+  return {
+    header: { format: CASSETTE_FORMAT, version: 1, createdAt },
+    calls: [],
+    events: timed(events),
+    outputs: [],
+  }
+}
+
+/** Reads all events. A truncated turn ends as an error. */
+async function readEvents(
+  file: string,
+  source: EventReader,
+  input: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<StreamEvent[]> {
+  const events: StreamEvent[] = []
+  for await (const chunk of input) for (const event of source.feed(chunk)) events.push(event)
+  for (const event of source.end()) events.push(event)
+  if (source.fault !== undefined) {
+    throw new UsageError(`${file}: line ${source.fault.at}: ${source.fault.reason}`)
+  }
+  if (events.length === 0) throw new UsageError(`${file} contains no events`)
+  return events
 }
 
 /** An unreadable file is an error of its user. */
@@ -62,24 +87,6 @@ async function decode<T>(file: string, read: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof TurnstreamError)) throw error
     throw new UsageError(`${file}: ${error.message} (${error.code})`)
-  }
-}
-
-async function fromEvents(file: string, input: AsyncIterable<Uint8Array>): Promise<Cassette> {
-  const source = new V2Reader()
-  const events: StreamEvent[] = []
-  for await (const chunk of input) for (const event of source.feed(chunk)) events.push(event)
-  for (const event of source.end()) events.push(event)
-  if (source.fault !== undefined) {
-    throw new UsageError(`${file}: line ${source.fault.at}: ${source.fault.reason}`)
-  }
-  const [first] = events
-  if (first === undefined) throw new UsageError(`${file} contains no events`)
-  return {
-    header: { format: CASSETTE_FORMAT, version: 1, createdAt: first.timestamp },
-    calls: [],
-    events: timed(events),
-    outputs: [],
   }
 }
 

@@ -1,14 +1,19 @@
 import { type Clock, sleep } from '@turnstream/core/internal/async/clock'
+import { translateCodex } from '@turnstream/core/internal/formats/codex/read'
+import { EventStamp } from '@turnstream/core/internal/formats/event-stamp'
 import type { EventReader } from '@turnstream/core/internal/formats/format'
 import { TARGET_NAMES } from '@turnstream/core/internal/formats/registry'
 import { V2Reader } from '@turnstream/core/internal/formats/v2/read'
-import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
-import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
-import { defineCommand, parseChoice, readInput, UsageError } from '../command.ts'
+import { VendorInput } from '@turnstream/core/internal/formats/vendor-input'
+import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
+import type {
+  StreamEvent,
+  StreamEventPayload,
+} from '@turnstream/core/internal/protocol/stream-event'
+import { defineCommand, parseChoice, UsageError } from '../command.ts'
 import { TARGET_FLAGS, TARGET_OPTION, writeEvents } from '../formats.ts'
-import { NotificationSource } from '../notification-source.ts'
-import { type Terminal, withProgress } from '../terminal.ts'
-import { eventLines } from './input.ts'
+import { withProgress } from '../terminal.ts'
+import { readEventsFile } from './input.ts'
 
 export const replay = defineCommand({
   name: 'cassette replay',
@@ -29,7 +34,9 @@ pace: "timestamp" of StreamEvents; "emittedAtMs" of notifications, or "t" in
   async run({ values, words: [file = ''] }, terminal) {
     const to = parseChoice('--to', values.to, TARGET_NAMES)
     const speed = parseSpeed(values.speed)
-    const recording = await readRecording(file, terminal)
+    const recording = await readEventsFile(file, terminal, (firstLine) =>
+      isNotification(firstLine) ? notificationSource(terminal.clock.now()) : new V2Reader(),
+    )
     let count = 0
     const played = withProgress(paced(recording, speed, terminal.clock), terminal, () => {
       count += 1
@@ -39,46 +46,57 @@ pace: "timestamp" of StreamEvents; "emittedAtMs" of notifications, or "t" in
   },
 })
 
-/** The events of the file. A truncated turn ends as an error. */
-async function readRecording(file: string, terminal: Terminal): Promise<StreamEvent[]> {
-  const events: StreamEvent[] = []
-  let source: EventReader | undefined
-  const lines = eventLines(readInput(file, terminal), file)
-  for await (const chunk of withFirstLine(lines)) {
-    source ??= chooseSource(chunk, terminal.clock)
-    for (const event of source.feed(chunk)) events.push(event)
-  }
-  for (const event of source?.end() ?? []) events.push(event)
-  if (source?.fault !== undefined) {
-    throw new UsageError(`${file}: line ${source.fault.at}: ${source.fault.reason}`)
-  }
-  if (events.length === 0) throw new UsageError(`${file} contains no events`)
-  return events
-}
-
-const LINE_FEED = 0x0a
-
-/** Joins the first chunks until they hold a complete line. */
-async function* withFirstLine(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let head: Uint8Array[] | undefined = []
-  for await (const chunk of chunks) {
-    if (head === undefined) yield chunk
-    else {
-      head.push(chunk)
-      if (!chunk.includes(LINE_FEED)) continue
-      yield Buffer.concat(head)
-      head = undefined
-    }
-  }
-  if (head !== undefined && head.length > 0) yield Buffer.concat(head)
-}
-
 /** StreamEvents have ids; everything else that is an object is a notification. */
-function chooseSource(head: Uint8Array, clock: Clock): EventReader {
-  const [line = ''] = new TextDecoder().decode(head).trimStart().split('\n', 1)
+function isNotification(line: string): boolean {
   const first = parseJsonObject(line)
-  const isNotification = first !== undefined && !('event_id' in first) && !('payload' in first)
-  return isNotification ? new NotificationSource(clock.now()) : new V2Reader()
+  return first !== undefined && !('event_id' in first) && !('payload' in first)
+}
+
+/**
+ * Recorded notifications of a codex app-server as StreamEvents, in any of its grammars. An event gets the time at which
+ * its notification was recorded. Times that count from the start of a recording are added to `startedAt`.
+ */
+function notificationSource(startedAt: number): EventReader {
+  const runId = crypto.randomUUID()
+  const events: StreamEvent[] = []
+  let time: number | undefined
+  let hasBegun = false
+  const now = (): number => time ?? startedAt
+  const stamp = new EventStamp({ runId, now })
+  const ids = { runId, turnId: runId, threadId: crypto.randomUUID() }
+  const translation = translateCodex({ ...ids, providerId: 'codex', modelId: 'unknown', now })
+  const add = (payloads: readonly StreamEventPayload[]): void => {
+    hasBegun ||= payloads.length > 0
+    for (const payload of payloads) events.push(stamp.stamp(payload))
+  }
+  const input = new VendorInput((message) => {
+    const at = timeOf(message, startedAt)
+    // The clock of the recording may have been set back.
+    if (at !== undefined) time = Math.max(time ?? at, at)
+    add(translation.translate(message))
+  })
+  return {
+    get fault() {
+      return input.fault
+    },
+    feed(chunk) {
+      input.feed(chunk)
+      return events.splice(0)
+    },
+    end() {
+      input.end()
+      if (hasBegun) add(translation.end())
+      return events.splice(0)
+    },
+  }
+}
+
+/** A recorder writes `t`, in milliseconds from its start; a current app-server `emittedAtMs`. */
+function timeOf(message: unknown, startedAt: number): number | undefined {
+  if (!isRecord(message)) return undefined
+  const { t, emittedAtMs } = message
+  if (typeof t === 'number') return startedAt + t
+  return typeof emittedAtMs === 'number' ? emittedAtMs : undefined
 }
 
 /** `--speed`: 0 does not wait. */
