@@ -21,7 +21,7 @@ import type { ProcessHealth, Provider } from '../../providers/provider.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import type { Environment } from './configuration.ts'
-import { durationSchema } from './settings.ts'
+import { durationSchema, withoutUndefined } from './settings.ts'
 import type { StoreChoice } from './store.ts'
 
 const name = z.string().trim().min(1, 'must be a name')
@@ -90,11 +90,9 @@ export function decodeCodexSetting(value: unknown, file: string, folder: string)
     const path = ['codex', ...(issue?.path ?? [])].join('.')
     throw new UsageError(`${path} of ${file}: ${issue?.message}`)
   }
-  const { agent, homeTemplate, ...others } = result.data
-  const rest = {
-    ...others,
-    ...(homeTemplate !== undefined && { homeTemplate: resolve(folder, homeTemplate) }),
-  }
+  const { agent, ...others } = result.data
+  const { homeTemplate: template } = others
+  const rest = { ...others, ...(template && { homeTemplate: resolve(folder, template) }) }
   if (agent === undefined) return rest
   if (rest.login !== undefined) {
     throw new UsageError(`codex.login of ${file}: commands of the agent could read it; use a key`)
@@ -114,7 +112,7 @@ interface CodexDeps {
   readonly env: Environment
   readonly readSecret: (env: Environment, variable: string) => string | undefined
   readonly store: StoreChoice
-  readonly onLog?: (line: string) => void
+  readonly onLog?: ((line: string) => void) | undefined
 }
 
 /**
@@ -179,22 +177,19 @@ function sumOf(...sizes: readonly (number | undefined)[]): Pick<ProcessHealth, '
 }
 
 function startable(setting: CodexSetting, deps: CodexDeps, role: Role): CodexProvider {
-  const { binary, homeTemplate, idleTimeout, turnTimeout, quietPeriod } = setting
-  const { maxThreads, maxMemoryBytes } = setting
+  const { binary, homeTemplate, maxThreads } = setting
   const home = codexHome(deps.store, role.name)
   const codex = createCodexProvider({
     home: () => home.directory,
     models: role.models,
     ...codexAccess(setting, deps),
-    ...(role.agent !== undefined && { agent: role.agent }),
-    ...(binary !== undefined && { binary }),
-    ...(homeTemplate !== undefined && { homeTemplate }),
-    ...(idleTimeout !== undefined && { idleTimeoutMs: idleTimeout }),
-    ...(turnTimeout !== undefined && { maxTurnMs: turnTimeout }),
-    ...(quietPeriod !== undefined && { quietPeriodMs: quietPeriod }),
-    ...(maxThreads !== undefined && { maxThreads }),
-    ...(maxMemoryBytes !== undefined && { maxResidentBytes: maxMemoryBytes }),
-    ...(deps.onLog !== undefined && { onLog: deps.onLog }),
+    ...withoutUndefined({
+      ...{ binary, homeTemplate, maxThreads, agent: role.agent, onLog: deps.onLog },
+      idleTimeoutMs: setting.idleTimeout,
+      maxTurnMs: setting.turnTimeout,
+      quietPeriodMs: setting.quietPeriod,
+      maxResidentBytes: setting.maxMemoryBytes,
+    }),
   })
   const { stop } = codex
   return Object.assign(codex, { stop: () => stop().finally(() => home.remove()) })

@@ -9,6 +9,7 @@ import type { GatewayOptions } from '../../server/gateway.ts'
 import { knownCode } from '../../server/metrics/gateway-metrics.ts'
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
+import { withoutUndefined } from './settings.ts'
 
 type LogFields = Readonly<Record<string, string | number | boolean>>
 
@@ -54,12 +55,7 @@ export function createLogger(
     error(error, { turnId, requestId } = {}) {
       const describe = logContent ? describeError : describeErrorWithoutContent
       const { message, code, ...rest } = describe(error)
-      write('error', message, {
-        ...(code !== undefined && { code }),
-        ...(turnId !== undefined && { turnId }),
-        ...(requestId !== undefined && { requestId }),
-        ...rest,
-      })
+      write('error', message, { ...withoutUndefined({ code, turnId, requestId }), ...rest })
     },
   }
 }

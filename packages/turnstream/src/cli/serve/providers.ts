@@ -29,6 +29,7 @@ import {
   type ProviderSetting,
   readSecret,
 } from './configuration.ts'
+import { withoutUndefined } from './settings.ts'
 import { storeSecrets } from './store.ts'
 import { toolVariables } from './tool-settings.ts'
 
@@ -107,7 +108,8 @@ export function missingFor(plan: ProviderPlan, key: string | undefined): string 
 }
 
 /** What providers need beyond the configuration. */
-interface ProviderDeps extends Pick<HttpProviderOptions, 'observeCall'> {
+interface ProviderDeps {
+  readonly observeCall?: HttpProviderOptions['observeCall'] | undefined
   readonly onCodexLog?: ((line: string) => void) | undefined
 }
 
@@ -118,11 +120,11 @@ export function activeProviders(
 ): readonly ConfiguredProvider[] {
   const { env, settings, codex, store, isForCodex = false } = configuration
   const plans = providerPlans(configuration)
-  const observed = observeCall === undefined ? {} : { observeCall }
-  const called = plans.flatMap((plan) => createProvider(plan, readKey(plan, env), observed) ?? [])
-  const onLog = onCodexLog === undefined ? {} : { onLog: onCodexLog }
-  const ofCodex =
-    codex === undefined ? [] : [configuredCodex(codex, { env, readSecret, store, ...onLog })]
+  const called = plans.flatMap(
+    (plan) => createProvider(plan, readKey(plan, env), observeCall) ?? [],
+  )
+  const deps = { env, readSecret, store, onLog: onCodexLog }
+  const ofCodex = codex === undefined ? [] : [configuredCodex(codex, deps)]
   const all = [...called, ...ofCodex, scripted(configuration)]
   const wanted = settings.defaultProvider ?? (isForCodex ? CODEX_ID : undefined)
   if (wanted === undefined) return all
@@ -185,12 +187,11 @@ function resolveSetting(id: ProviderKind, sources: ProviderSources): ProviderSet
 function createProvider(
   plan: ProviderPlan,
   apiKey: string | undefined,
-  observed: Pick<HttpProviderOptions, 'observeCall'>,
+  observeCall: HttpProviderOptions['observeCall'],
 ): ConfiguredProvider | undefined {
   if (missingFor(plan, apiKey) !== undefined) return undefined
   const { id, kind, isOwn, setting } = plan
-  const { baseUrl, firstEventTimeout: firstEventMs, stallTimeout: stallMs } = setting
-  const { betweenEventsTimeout: betweenEventsMs, maxOutputTokens, modelTraits } = setting
+  const { baseUrl, maxOutputTokens, modelTraits } = setting
   const { create, models: offered } = KNOWN_PROVIDERS[kind]
   const models = setting.models ?? offered
   const defaultModel = defaultModelFor(plan)
@@ -201,18 +202,14 @@ function createProvider(
   }
   const provider = create({
     id,
-    timeLimits: {
-      ...(firstEventMs !== undefined && { firstEventMs }),
-      ...(betweenEventsMs !== undefined && { betweenEventsMs }),
-      ...(stallMs !== undefined && { stallMs }),
-    },
+    timeLimits: withoutUndefined({
+      firstEventMs: setting.firstEventTimeout,
+      betweenEventsMs: setting.betweenEventsTimeout,
+      stallMs: setting.stallTimeout,
+    }),
     fetch: createProviderFetch({ connectMs: setting.connectTimeout }),
     retryTimeouts: setting.retryTimeouts ?? false,
-    ...observed,
-    ...(apiKey !== undefined && { apiKey }),
-    ...(baseUrl !== undefined && { baseUrl }),
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(modelTraits !== undefined && { modelTraits }),
+    ...withoutUndefined({ apiKey, baseUrl, maxOutputTokens, modelTraits, observeCall }),
   })
   return { provider, models: models.length === 0 ? [defaultModel] : models, defaultModel }
 }

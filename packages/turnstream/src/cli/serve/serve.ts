@@ -142,10 +142,7 @@ export function parseServeOptions(
   refuseOpenOrigins(settings)
   const secrets = collectSecrets(configuration)
   const recorder = createRecorder(configuration, secrets)
-  const providers = activeProviders(configuration, {
-    onCodexLog,
-    ...(recorder !== undefined && { observeCall: recorder.observe }),
-  })
+  const providers = activeProviders(configuration, { onCodexLog, observeCall: recorder?.observe })
   return {
     ...configuration,
     json,

@@ -336,6 +336,14 @@ export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
 
 export const SECRET_NAMES = SETTING_NAMES.filter((name) => 'secret' in SETTINGS[name])
 
+/** The options that are not undefined. */
+export function withoutUndefined<Options extends object>(
+  options: Options,
+): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as ReturnType<typeof withoutUndefined<Options>>
+}
+
 /** Decoded settings by name, without those that are unset. */
 export function toSettings(values: ReadonlyMap<SettingName, unknown>): Settings {
   const settings: Record<string, unknown> = {}

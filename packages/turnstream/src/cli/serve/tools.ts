@@ -12,6 +12,7 @@ import { UsageError } from '../command.ts'
 import { messageOf } from '../text.ts'
 import { type Configuration, type Environment, readSecret } from './configuration.ts'
 import type { Logger } from './logger.ts'
+import { withoutUndefined } from './settings.ts'
 import { StartError } from './store.ts'
 import {
   type HttpToolSetting,
@@ -43,8 +44,7 @@ function toolPlan(
   if ('http' in setting) return { kind: 'http', options: httpOptions(setting, path, env) }
   if ('mcp' in setting) return { kind: 'mcp', options: mcpOptions(setting, path, env, folder) }
   const { module, needsApproval } = setting
-  const file = resolve(folder, module)
-  return { kind: 'module', file, ...(needsApproval !== undefined && { needsApproval }) }
+  return { kind: 'module', file: resolve(folder, module), ...withoutUndefined({ needsApproval }) }
 }
 
 function httpOptions({ http, ...tool }: HttpToolSetting, path: string, env: Environment) {
@@ -57,14 +57,8 @@ function httpOptions({ http, ...tool }: HttpToolSetting, path: string, env: Envi
 function mcpOptions(setting: McpSetting, path: string, env: Environment, folder: string) {
   const { name, mcp, needsApproval } = setting
   const { timeoutMs, maxOutputBytes, maxParallelCalls, ...server } = mcp
-  const common = {
-    name,
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(maxOutputBytes !== undefined && { maxOutputBytes }),
-    ...(maxParallelCalls !== undefined && { maxParallelCalls }),
-    ...(needsApproval !== undefined && { needsApproval }),
-    packageFolder: folder,
-  }
+  const limits = withoutUndefined({ timeoutMs, maxOutputBytes, maxParallelCalls, needsApproval })
+  const common = { name, packageFolder: folder, ...limits }
   if ('url' in server) {
     const headers = server.headers && expandAll(server.headers, `${path}.mcp.headers`, env)
     return { ...common, server: { url: server.url, ...(headers && { headers }) } }
@@ -155,8 +149,10 @@ async function openModule(
       cause: error,
     })
   }
-  const override = needsApproval === undefined ? {} : { needsApproval }
-  return tools.map((tool) => ({ ...withoutSecrets(tool, hide), ...override }))
+  return tools.map((tool) => ({
+    ...withoutSecrets(tool, hide),
+    ...withoutUndefined({ needsApproval }),
+  }))
 }
 
 function withoutSecrets(tool: Tool, hide: (text: string) => string): Tool {
@@ -164,10 +160,7 @@ function withoutSecrets(tool: Tool, hide: (text: string) => string): Tool {
   return {
     name,
     parameters,
-    ...(description !== undefined && { description }),
-    ...(strict !== undefined && { strict }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(needsApproval !== undefined && { needsApproval }),
+    ...withoutUndefined({ description, strict, timeoutMs, needsApproval }),
     async execute(args, context) {
       try {
         const result = await tool.execute(args, context)

@@ -5,6 +5,7 @@ import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-even
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
 import { logOf } from '../../log/tenants.ts'
 import { defineCommand, EXIT, readInput } from '../command.ts'
+import { withoutUndefined } from '../serve/settings.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { STORE_OPTIONS, turnLines, withStore } from './export.ts'
 import { type Line, type PartLine, readExport, type TurnLine } from './format.ts'
@@ -202,8 +203,7 @@ async function addTurn(log: TurnLog, turn: TurnLine): Promise<Lease> {
     runId,
     threadId,
     owner: OWNER,
-    ...(request !== undefined && { request }),
-    ...(replacedBy !== undefined && { replacedBy }),
+    ...withoutUndefined({ request, replacedBy }),
   }
   if (replaces === undefined) return log.create(created, 0)
   try {
