@@ -43,27 +43,14 @@ export class OpenCalls {
   }
 }
 
-interface Asking {
-  readonly client: Client
-  readonly terminal: Terminal
-  readonly turnId: string
-}
-
-/** Asks the user about every call of a turn that needs approval, once each. */
-export class ApprovalQuestions {
-  readonly #asking: Asking
-  readonly #prompted = new Set<string>()
-
-  constructor(asking: Asking) {
-    this.#asking = asking
-  }
-
-  /** Returns when the call was answered. Without a user, another client has to answer. */
-  async ask(output: StreamOutput): Promise<void> {
-    const { client, terminal, turnId } = this.#asking
+/** Returns a function that asks the user about every call of a turn that needs approval, once each. */
+export function approvalQuestions(client: Client, turnId: string, terminal: Terminal) {
+  const prompted = new Set<string>()
+  // Returns when the call was answered. Without a user, another client has to answer.
+  return async (output: StreamOutput): Promise<void> => {
     const approval = output.type === 'tool_call' ? output.approval : undefined
-    if (approval?.status !== 'requested' || this.#prompted.has(approval.id)) return
-    this.#prompted.add(approval.id)
+    if (approval?.status !== 'requested' || prompted.has(approval.id)) return
+    prompted.add(approval.id)
     if (!terminal.isInteractive) {
       terminal.writeError(`turnstream: waiting for approval: ${approvalPath(turnId, approval)}\n`)
       return

@@ -10,7 +10,7 @@ import type {
   Thinking,
   ToolCall,
 } from '@turnstream/core/internal/protocol/stream-output'
-import { ApprovalQuestions, OpenCalls, readTools } from './chat-tools.ts'
+import { approvalQuestions, OpenCalls, readTools } from './chat-tools.ts'
 import {
   CommandError,
   defineCommand,
@@ -234,7 +234,7 @@ async function say(
   await turn.accepted()
   conversation.threadId = threadId
   const stopListening = cancelOnSignal(client, turnId, terminal)
-  const approvals = new ApprovalQuestions({ client, terminal, turnId })
+  const askApproval = approvalQuestions(client, turnId, terminal)
   try {
     for await (const { turn: view, connection } of turn) {
       await wait?.(connection)
@@ -243,7 +243,7 @@ async function say(
         shown.add(output)
         gateway.progressed()
         await show(output)
-        await approvals.ask(output)
+        await askApproval(output)
       }
     }
   } finally {

@@ -8,12 +8,12 @@ import {
   warn,
 } from '@turnstream/conformance/internal/endpoint/check'
 import { endpointChecks } from '@turnstream/conformance/internal/endpoint/endpoint-checks'
-import { APIS, type Api } from '@turnstream/conformance/internal/endpoint/exchange'
+import { APIS } from '@turnstream/conformance/internal/endpoint/exchange'
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
 import { redacting, redactShapes } from '@turnstream/core/internal/protocol/redaction'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
-import { type Command, type ExitCode, parseOptions, UsageError } from '../command.ts'
+import { type Command, type ExitCode, parseChoice, parseOptions, UsageError } from '../command.ts'
 import { environmentKey } from '../gateway.ts'
 import { readKeysFile } from '../keys.ts'
 import {
@@ -84,7 +84,7 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
   const { values } = parseOptions(args, { options: ENDPOINT_OPTIONS })
   const { endpoint, model, json } = values
   const { env, clock, status } = terminal
-  const api = parseApi(values.api)
+  const api = parseChoice('--api', values.api, APIS)
   const baseUrl = parseEndpoint(endpoint)
   const variable = api === 'messages' ? 'ANTHROPIC_API_KEY' : 'OPENAI_API_KEY'
   const key = environmentKey(env, variable) ?? environmentKey(env, 'TURNSTREAM_KEY')
@@ -99,12 +99,6 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
   const redact = redacting(key === undefined ? [] : [key])
   const redacted = checks.map((check) => redactCheck(check, redact))
   return writeReport(redacted, terminal, json)
-}
-
-function parseApi(written: string): Api {
-  const api = APIS.find((each) => each === written)
-  if (api !== undefined) return api
-  throw new UsageError(`--api must be one of ${APIS.join(', ')}; got ${JSON.stringify(written)}`)
 }
 
 /** The base URL without a trailing slash. */

@@ -21,7 +21,7 @@ import type { ProcessHealth, Provider } from '../../providers/provider.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import type { Environment } from './configuration.ts'
-import { durationSchema, withoutUndefined } from './settings.ts'
+import { decodePart, durationSchema, withoutUndefined } from './settings.ts'
 import type { StoreChoice } from './store.ts'
 
 const name = z.string().trim().min(1, 'must be a name')
@@ -84,13 +84,7 @@ export type CodexSetting = z.infer<typeof codexSchema>
 
 /** Relative paths are resolved from `folder`. */
 export function decodeCodexSetting(value: unknown, file: string, folder: string): CodexSetting {
-  const result = codexSchema.safeParse(value)
-  if (!result.success) {
-    const [issue] = result.error.issues
-    const path = ['codex', ...(issue?.path ?? [])].join('.')
-    throw new UsageError(`${path} of ${file}: ${issue?.message}`)
-  }
-  const { agent, ...others } = result.data
+  const { agent, ...others } = decodePart(codexSchema, value, { path: 'codex', file })
   const { homeTemplate: template } = others
   const rest = { ...others, ...(template && { homeTemplate: resolve(folder, template) }) }
   if (agent === undefined) return rest

@@ -12,6 +12,7 @@ import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
 import { type CodexSetting, decodeCodexSetting } from './codex.ts'
 import {
+  decodePart,
   durationSchema,
   formatDuration,
   GROUP,
@@ -335,18 +336,11 @@ function entriesOf(value: unknown, file: string): [id: string, written: unknown]
 }
 
 function decodeProvider(id: string, value: unknown, file: string): ProviderSetting {
-  const result = providerSchema.safeParse(value)
-  if (result.success) return result.data
-  const [issue] = result.error.issues
-  const path = ['providers', id, ...(issue?.path ?? [])].map(String).join('.')
-  if (issue?.code !== 'unrecognized_keys') {
-    throw new UsageError(`${path} of ${file}: ${issue?.message ?? 'cannot be read'}`)
-  }
-  const [key = ''] = issue.keys
-  const advice = /key|token|secret/i.test(key)
-    ? '; provider keys come from the environment only'
-    : suggestion(key, PROVIDER_KEYS)
-  throw new UsageError(`${path} of ${file} has an unknown key ${key}${advice}`)
+  return decodePart(providerSchema, value, { path: `providers.${id}`, file }, (key, known) =>
+    /key|token|secret/i.test(key)
+      ? '; provider keys come from the environment only'
+      : suggestion(key, known),
+  )
 }
 
 /** A provider whose id is the name of a kind has that kind. */

@@ -1,10 +1,12 @@
 import { MAX_ARGUMENT_CHARS } from '@turnstream/core/internal/formats/translation'
 import { DEFAULT_PROCESSOR } from '@turnstream/core/internal/processor/options'
+import { suggestion } from '@turnstream/core/internal/protocol/nearest'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import * as z from 'zod'
 import { WRITE_RETRY } from '../../log/writer.ts'
 import { ANY_ORIGIN, hostNameOf, originOf } from '../../server/web/origins.ts'
 import { PROCESSOR_BOUNDS } from '../../turns/processor-settings.ts'
+import { UsageError } from '../command.ts'
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
@@ -335,6 +337,29 @@ export const GROUP = 'processor'
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
 
 export const SECRET_NAMES = SETTING_NAMES.filter((name) => 'secret' in SETTINGS[name])
+
+/** Decodes a part of the configuration file. `advise` says more about an unknown key. */
+export function decodePart<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  { path, file }: { readonly path: string; readonly file: string },
+  advise = (key: string, known: readonly string[]) => suggestion(key, known),
+): z.infer<Schema> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  const place = `${[path, ...(issue?.path ?? [])].map(String).join('.')} of ${file}`
+  if (issue?.code !== 'unrecognized_keys') {
+    throw new UsageError(`${place}: ${issue?.message ?? 'cannot be read'}`)
+  }
+  const [key = ''] = issue.keys
+  const part = issue.path.reduce<unknown>(
+    (at, name) => (at instanceof z.ZodObject ? at.shape[String(name)] : undefined),
+    schema,
+  )
+  const known = part instanceof z.ZodObject ? Object.keys(part.shape) : []
+  throw new UsageError(`${place} has an unknown key ${key}${advise(key, known)}`)
+}
 
 /** The options that are not undefined. */
 export function withoutUndefined<Options extends object>(

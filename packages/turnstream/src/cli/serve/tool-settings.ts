@@ -1,10 +1,10 @@
 import { isRecord } from '@turnstream/core/internal/protocol/json'
-import { suggestion } from '@turnstream/core/internal/protocol/nearest'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import * as z from 'zod'
 import { MCP_NAME, TOOL_NAME } from '../../tools/limits.ts'
 import { findSchemaFault } from '../../turns/tool-schema.ts'
 import { UsageError } from '../command.ts'
+import { decodePart } from './settings.ts'
 
 const text = z.string('must be a non-empty string').trim().min(1, 'must be a non-empty string')
 const whole = z.int('must be an integer from 1').min(1, 'must be an integer from 1')
@@ -120,18 +120,7 @@ function decodeTool(value: unknown, index: number, file: string): ToolSetting {
   if (schema === undefined) {
     throw new UsageError(`tools.${index} of ${file}: must have one of http, module and mcp`)
   }
-  const result = schema.safeParse(value)
-  if (result.success) return result.data
-  const [issue] = result.error.issues
-  const path = ['tools', index, ...(issue?.path ?? [])].map(String).join('.')
-  if (issue?.code === 'unrecognized_keys') {
-    const [key = ''] = issue.keys
-    const inner = issue.path[0] as 'http' | 'mcp' | undefined
-    const shape = inner === undefined ? schema.shape : innerShape(schema, inner)
-    const advice = suggestion(key, Object.keys(shape))
-    throw new UsageError(`${path} of ${file} has an unknown key ${key}${advice}`)
-  }
-  throw new UsageError(`${path} of ${file}: ${issue?.message ?? 'cannot be read'}`)
+  return decodePart(schema, value, { path: `tools.${index}`, file })
 }
 
 function schemaFor(value: unknown) {
@@ -141,11 +130,6 @@ function schemaFor(value: unknown) {
   if (kinds[0] === 'http') return httpTool
   if (kinds[0] === 'module') return moduleTools
   return isRecord(value['mcp']) && 'url' in value['mcp'] ? endpointTools : processTools
-}
-
-function innerShape(schema: NonNullable<ReturnType<typeof schemaFor>>, key: 'http' | 'mcp') {
-  const inner = Object.entries(schema.shape).find(([name]) => name === key)?.[1]
-  return inner instanceof z.ZodObject ? inner.shape : {}
 }
 
 /** Where calls of an entry are sent; empty for one that stays on this machine. */

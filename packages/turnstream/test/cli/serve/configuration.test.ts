@@ -228,7 +228,10 @@ describe('refuses', () => {
       'has a twice',
     ],
     [{ providers: { scripted: { kind: 'gemini' } } }, 'is neither scripted nor codex'],
-    [{ codex: { modles: ['m'] } }, 'codex of turnstream.config.json: '],
+    [
+      { codex: { modles: ['m'] } },
+      'codex of turnstream.config.json has an unknown key modles; did you mean models?',
+    ],
     [{ codex: { models: [] } }, 'codex.models of turnstream.config.json: must be a list of at'],
     [
       { codex: { models: ['agent'] } },

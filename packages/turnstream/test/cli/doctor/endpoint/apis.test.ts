@@ -115,7 +115,7 @@ describe('doctor --endpoint', PATIENCE, () => {
   test('refuses an unknown API', async () => {
     const report = bothReports({ args: ['--endpoint', 'http://127.0.0.1:1', '--api', 'chats'] })
     await expect(report).rejects.toThrow(
-      '--api must be one of chat, responses, messages; got "chats"',
+      "--api takes one of chat, responses, messages; got 'chats'",
     )
   })
 
