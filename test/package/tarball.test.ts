@@ -59,6 +59,7 @@ describe('the tarballs', () => {
       'dist/core/protocol/append-frame.d.ts',
       'dist/core/protocol/append-frame.js',
       'dist/core/protocol/heartbeat.js',
+      'dist/core/protocol/item-ids.js',
       'dist/core/protocol/names.js',
       'dist/core/protocol/output-item.d.ts',
       'dist/core/protocol/stream-event.d.ts',

@@ -140,9 +140,8 @@ export const createClient = (options: ClientOptions = {}): Client => {
       return turn
     },
 
-    answer(threadId, answers, settings) {
-      return client.submit({ ...settings, threadId, input: answers.map(toInput) })
-    },
+    answer: (threadId, answers, settings) =>
+      client.submit({ ...settings, threadId, input: answers.map(toInput) }),
 
     cancel(turnId, reason) {
       const abandon = unsent.get(turnId)
@@ -156,11 +155,10 @@ export const createClient = (options: ClientOptions = {}): Client => {
     approve: (turnId, approvalId, answer) =>
       deliver(path`/api/v2/runs/${turnId}/approvals/${approvalId}`, answer),
 
-    delete(threadId) {
-      return deliver(path`/api/v2/threads/${threadId}`).catch((error) => {
+    delete: (threadId) =>
+      deliver(path`/api/v2/threads/${threadId}`).catch((error) => {
         if (error.status !== 404) throw error
-      })
-    },
+      }),
   }
   return client
 }

@@ -143,10 +143,19 @@ export const optimisticTurn = (
     { type: 'message', origin: 'user', content: prompt } as const,
   ]
   const items = messages.map((message, index): MessageSnapshot => {
-    const itemId = promptItemId(turnId, index + 1)
-    const texts = [message.content].flat().map((part) => (part as Partial<TextPart>).text ?? part)
-    const content = texts.filter((text) => typeof text === 'string').join('\n')
-    return { ...message, turnId, threadId, itemId, status: 'create', content }
+    const texts = [message.content]
+      .flat()
+      .flatMap((part) =>
+        typeof part === 'string' ? part : ((part as Partial<TextPart>).text ?? []),
+      )
+    return {
+      ...message,
+      turnId,
+      threadId,
+      itemId: promptItemId(turnId, index + 1),
+      status: 'create',
+      content: texts.join('\n'),
+    }
   })
   return { turnId, threadId, status: 'running', items }
 }

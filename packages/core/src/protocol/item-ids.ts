@@ -34,10 +34,12 @@ export function isInputItem(runId: string, itemId: string): boolean {
   return itemId.startsWith(`${runId}-input-`)
 }
 
-/** Returns the id of the n-th message of a run's prompt. */
-export function promptItemId(runId: string, place: number): string {
-  return place === 1 ? `${runId}-${PROMPT}` : `${runId}-${PROMPT}-${place}`
-}
+/**
+ * Returns the id of the n-th message of a run's prompt. Spells `PROMPT` out, so that bundlers leave the constant out of the
+ * client.
+ */
+export const promptItemId = (runId: string, place: number): string =>
+  `${runId}-user-prompt${place > 1 ? `-${place}` : ''}`
 
 /** Returns whether a message is the user's. Adapters may open it with another origin, but its id is reliable. */
 export function isPromptItem(itemId: string): boolean {
