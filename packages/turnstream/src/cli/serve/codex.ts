@@ -178,7 +178,11 @@ function startable(setting: CodexSetting, deps: CodexDeps, role: Role): CodexPro
     models: role.models,
     ...codexAccess(setting, deps),
     ...withoutUndefined({
-      ...{ binary, homeTemplate, maxThreads, agent: role.agent, onLog: deps.onLog },
+      binary,
+      homeTemplate,
+      maxThreads,
+      agent: role.agent,
+      onLog: deps.onLog,
       idleTimeoutMs: setting.idleTimeout,
       maxTurnMs: setting.turnTimeout,
       quietPeriodMs: setting.quietPeriod,
