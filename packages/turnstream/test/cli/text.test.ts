@@ -71,8 +71,15 @@ function hostileServer(outputs: readonly object[]) {
   return serverWith((response, _headers, path) => {
     if (path.includes('/stream')) {
       sse(response)
-      response.write(`event: resync\nid: ${id}\ndata: {"reason":"${id}"}\n\n`)
-      for (const output of outputs) response.write(`id: ${id}\ndata: ${JSON.stringify(output)}\n\n`)
+      // The stream of a chat would start over.
+      if (!path.includes('encoding=append')) {
+        response.write(`event: resync\nid: ${id}\ndata: {"reason":"${id}"}\n\n`)
+      }
+      const [, turnId] = /turns\/([^/]+)/.exec(path) ?? []
+      for (const output of outputs) {
+        const data = JSON.stringify({ ...output, ...(turnId && { turnId }) })
+        response.write(`id: ${id}\ndata: ${data}\n\n`)
+      }
       return
     }
     const answer = path.endsWith('/submit')
