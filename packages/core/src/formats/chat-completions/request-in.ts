@@ -5,7 +5,7 @@ import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
 import { OPENAI_SPELLINGS, readSettings, refuseFormat } from '../request-settings.ts'
 import { allowedTools } from '../request-tools.ts'
 import type { DecodedRequest, SubmissionSettings } from '../submission.ts'
-import { parseMessages } from './request-messages.ts'
+import { decodeMessages } from './request-messages.ts'
 import {
   CHAT_PARAMETERS,
   type ChatBody,
@@ -21,7 +21,7 @@ export function decodeChatRequest(body: ChatBody): DecodedRequest {
   const choice = hasNoTools ? undefined : toToolChoice(body)
   if (choice === undefined && body.tool_choice != null) ignored.add('tool_choice')
   const tools = functions && allowedTools(body.tool_choice, functions)
-  const { hasNames, ...thread } = parseMessages(body.messages, ignored)
+  const { hasNames, ...thread } = decodeMessages(body.messages, ignored)
   refuseFormat('response_format', body.response_format)
   const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
   return {

@@ -19,8 +19,11 @@ type Message<Role extends ChatMessage['role']> = Extract<ChatMessage, { role: Ro
 // Each becomes two records of the turn.
 const MAX_ITEMS = 4096
 
-/** Splits the messages into history and input of a turn. Throws for inconsistent messages, as OpenAI does. */
-export function parseMessages(messages: readonly ChatMessage[], ignored: IgnoredNames): ChatThread {
+/** Decodes what a request says, as history and input of a turn. Throws ParameterError for inconsistent messages, as OpenAI does. */
+export function decodeMessages(
+  messages: readonly ChatMessage[],
+  ignored: IgnoredNames,
+): ChatThread {
   const reader = new ThreadReader()
   for (const [index, message] of messages.entries()) {
     reader.add(message, index)
