@@ -53,6 +53,7 @@ export type {
   JsonSchemaFormat,
   ModelSettings,
   ProviderRequest,
+  RunContext,
   SettingName,
   ThinkingParameters,
   ToolDefinition,
@@ -61,7 +62,6 @@ export { type ReadEventsOptions, readEvents } from './formats/read-events.ts'
 export type { VendorName } from './formats/registry.ts'
 export { translateResponseNotifications } from './formats/response-notifications/read.ts'
 export { translateOpenaiResponses } from './formats/responses/read.ts'
-export type { RunContext } from './formats/run-context.ts'
 export {
   ToolCallAggregator,
   type ToolCallAggregatorOptions,
@@ -71,7 +71,7 @@ export {
 export type { FinishReason, Translation, TranslationContext } from './formats/translation.ts'
 export { decodeRecording, type Recording, type Recordings } from './formats/v2/recording.ts'
 export { v2Sse } from './formats/v2/write.ts'
-export type { VendorOptions } from './formats/vendor.ts'
+export type { VendorOptions } from './formats/vendor-request.ts'
 export { xapiSse } from './formats/xapi/write.ts'
 export { isExecutedByProvider } from './items/marks.ts'
 export {

@@ -1,5 +1,4 @@
-import type { ProviderRequest } from '../formats/provider-request.ts'
-import type { RunContext } from '../formats/run-context.ts'
+import type { ProviderRequest, RunContext } from '../formats/provider-request.ts'
 import type { Recording } from '../formats/v2/recording.ts'
 import { EXECUTED_BY_PROVIDER } from '../items/marks.ts'
 import { isInputItem } from '../protocol/item-ids.ts'

@@ -1,5 +1,3 @@
-/** Shared by the requests to all vendors. */
-
 import { Fifo } from '../async/fifo.ts'
 import { isExecutedByProvider } from '../items/marks.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
@@ -7,10 +5,13 @@ import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import { parseUrl } from '../protocol/url.ts'
 import { asString, type Fields } from './fields.ts'
 import { vendorFields } from './metadata.ts'
-import type { ModelTable } from './model-traits.ts'
+import type { ConfiguredTraits, ModelTable, ModelTraits, TraitRows } from './model-traits.ts'
 import type { ProviderRequest } from './provider-request.ts'
 import type { SentCallIds } from './sent-call-ids.ts'
-import type { VendorOptions } from './vendor.ts'
+import type { VendorSettings } from './settings.ts'
+import type { Translation, TranslationContext } from './translation.ts'
+
+/** Shared by the requests to all vendors. */
 
 /** A request in the vendor's form. JSON omits undefined fields of `body`. */
 export interface VendorRequest {
@@ -245,4 +246,45 @@ class Thread {
 /** Cancelled items are marked, and a failed call cannot be answered. */
 export function wasAbandoned(item: OutputItem): boolean {
   return 'cancelled' in item || (item.type === 'function_call' && 'error' in item)
+}
+
+/** Where a vendor's API is, and what its models take. */
+export interface VendorOptions {
+  /** Provider id of its responses. */
+  id?: string
+  baseUrl?: string
+  apiKey?: string
+  headers?: Record<string, string>
+  /** Output tokens that its models allow. A request for more gets these. */
+  maxOutputTokens?: number
+  /** What its models take, where their names do not tell. */
+  modelTraits?: ConfiguredTraits
+}
+
+/** An API that is called over HTTP and responds with a stream. */
+export interface Vendor<Options extends VendorOptions> {
+  /** Id of its providers by default. */
+  readonly id: string
+  /** How it recognizes its own items, if it tells its responses apart. */
+  readonly ownership?: (providerId: string) => Ownership
+  /** How its models differ. */
+  readonly models?: TraitRows
+  /** What its requests may hold. */
+  readonly settings?: (options: Options, models: ModelTable) => VendorSettings
+  readonly buildRequest: (
+    request: ProviderRequest,
+    options: Options & { models?: ModelTable },
+  ) => VendorRequest
+  readonly createTranslation: (context: TranslationContext) => Translation
+  /** Matches the errors by which it refuses signatures and encrypted reasoning. */
+  readonly refusal?: RegExp
+  /** What an error says about the model of the request, so that it can be asked in another form. */
+  readonly learn?: (request: ProviderRequest, error: string) => Partial<ModelTraits> | undefined
+  /** The request to send after an error about a setting that nobody asked for, without that setting. */
+  readonly withoutDefaults?: (
+    request: ProviderRequest,
+    error: string,
+  ) => ProviderRequest | undefined
+  /** Builds the request after a refusal, from items without vendor data. Default `buildRequest`. */
+  readonly rebuildRequest?: Vendor<Options>['buildRequest']
 }

@@ -10,8 +10,11 @@ import type {
 } from '@turnstream/core/internal/formats/provider-request'
 import { CallIdRestorer } from '@turnstream/core/internal/formats/sent-call-ids'
 import { fitSettings, withoutSettings } from '@turnstream/core/internal/formats/settings'
-import type { Vendor, VendorOptions } from '@turnstream/core/internal/formats/vendor'
-import type { VendorRequest } from '@turnstream/core/internal/formats/vendor-request'
+import type {
+  Vendor,
+  VendorOptions,
+  VendorRequest,
+} from '@turnstream/core/internal/formats/vendor-request'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
 import type { RefusedData } from './refused-data.ts'

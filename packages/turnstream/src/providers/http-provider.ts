@@ -17,10 +17,10 @@ import {
 } from '@turnstream/core/internal/formats/call-faults'
 import { withIssuer } from '@turnstream/core/internal/formats/issuer'
 import { ModelTable } from '@turnstream/core/internal/formats/model-traits'
-import type { RunContext } from '@turnstream/core/internal/formats/run-context'
+import type { RunContext } from '@turnstream/core/internal/formats/provider-request'
 import { fitSettings } from '@turnstream/core/internal/formats/settings'
-import type { Vendor, VendorOptions } from '@turnstream/core/internal/formats/vendor'
 import { VendorReader } from '@turnstream/core/internal/formats/vendor-input'
+import type { Vendor, VendorOptions } from '@turnstream/core/internal/formats/vendor-request'
 import { checkBaseUrl, responseIdsIn } from '@turnstream/core/internal/formats/vendor-request'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type {

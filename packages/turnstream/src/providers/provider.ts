@@ -4,8 +4,8 @@ import type {
   FittedSettings,
   ModelSettings,
   ProviderRequest,
+  RunContext,
 } from '@turnstream/core/internal/formats/provider-request'
-import type { RunContext } from '@turnstream/core/internal/formats/run-context'
 import { isTerminal } from '@turnstream/core/internal/formats/translation'
 import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
 

@@ -1,4 +1,4 @@
-import type { VendorOptions } from '@turnstream/core/internal/formats/vendor'
+import type { VendorOptions } from '@turnstream/core/internal/formats/vendor-request'
 import { type Redact, redacting } from '@turnstream/core/internal/protocol/redaction'
 import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'

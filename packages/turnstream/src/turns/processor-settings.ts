@@ -1,4 +1,4 @@
-import type { RunContext } from '@turnstream/core/internal/formats/run-context'
+import type { RunContext } from '@turnstream/core/internal/formats/provider-request'
 import type { WriterOptions } from '@turnstream/core/internal/log/turn-log'
 import { DEFAULT_PROCESSOR } from '@turnstream/core/internal/processor/options'
 import type { LiveProcessorOptions } from '@turnstream/core/internal/processor/stream-processor'

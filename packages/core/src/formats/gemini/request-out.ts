@@ -5,7 +5,7 @@ import { THOUGHT_SIGNATURE_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import type { ProviderRequest } from '../provider-request.ts'
 import { writeSettings } from '../settings.ts'
-import type { Vendor, VendorOptions } from '../vendor.ts'
+import type { Vendor, VendorOptions } from '../vendor-request.ts'
 import {
   type AgentItem,
   type Answer,

@@ -8,7 +8,7 @@ import { traitsAfterEffort } from '../model-traits.ts'
 import type { ProviderRequest } from '../provider-request.ts'
 import { type SentCallIds, sentCallIds, sentId } from '../sent-call-ids.ts'
 import { isOff, writeSettings } from '../settings.ts'
-import type { Vendor, VendorOptions } from '../vendor.ts'
+import type { Vendor, VendorOptions } from '../vendor-request.ts'
 import {
   type AgentItem,
   type Answer,

@@ -10,7 +10,7 @@ import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider-request.ts'
 import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
-import type { Vendor, VendorOptions } from '../vendor.ts'
+import type { Vendor, VendorOptions } from '../vendor-request.ts'
 import {
   bearer,
   dataUrl,

@@ -6,8 +6,7 @@ import {
   normalizeEvent,
   streamEventFault,
 } from '../../protocol/stream-event-guard.ts'
-import type { ProviderRequest } from '../provider-request.ts'
-import type { RunContext } from '../run-context.ts'
+import type { ProviderRequest, RunContext } from '../provider-request.ts'
 
 /** A recorded turn: a file of StreamEvents, one per line. Timestamps set the pace. */
 export type Recording = readonly StreamEvent[]

@@ -1,6 +1,8 @@
 import { type Clock, systemClock } from '@turnstream/core/internal/async/clock'
-import type { ProviderRequest } from '@turnstream/core/internal/formats/provider-request'
-import type { RunContext } from '@turnstream/core/internal/formats/run-context'
+import type {
+  ProviderRequest,
+  RunContext,
+} from '@turnstream/core/internal/formats/provider-request'
 import type { Recordings } from '@turnstream/core/internal/formats/v2/recording'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { type Provider, ProviderStream, SCRIPTED_ID } from '../provider.ts'
