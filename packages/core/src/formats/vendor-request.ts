@@ -173,10 +173,7 @@ class Thread {
       case 'function_call_output':
         return this.#addOutput(item)
       // Our own failures and approvals are not shown to the model.
-      case 'approval_request':
-      case 'approval_response':
-      case 'error':
-      case 'cancelled':
+      default:
     }
   }
 

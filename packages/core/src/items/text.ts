@@ -10,10 +10,7 @@ export function textOf(item: OutputItem): string {
       return item.arguments
     case 'function_call_output':
       return item.output
-    case 'approval_request':
-    case 'approval_response':
-    case 'error':
-    case 'cancelled':
+    default:
       return ''
   }
 }

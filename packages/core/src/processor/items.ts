@@ -1,5 +1,5 @@
 import { isExecutedByProvider } from '../items/marks.ts'
-import { type ErrorCode, TurnstreamError, unreachable } from '../protocol/errors.ts'
+import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import { isPromptItem } from '../protocol/item-ids.ts'
 import type { FunctionCall, OutputItem } from '../protocol/output-item.ts'
 import type {
@@ -156,7 +156,8 @@ export function finishItem(
     case 'cancelled':
       return cancelItem(turn, itemId, item.reason)
     default:
-      return unreachable(item)
+      turn.finished.add(itemId)
+      return NOTHING
   }
 }
 

@@ -129,10 +129,7 @@ class History {
         return this.#addCall(item)
       case 'function_call_output':
         return this.#addOutput(item)
-      case 'approval_request':
-      case 'approval_response':
-      case 'error':
-      case 'cancelled':
+      default:
         return // what went wrong here is not the model's to know
     }
   }

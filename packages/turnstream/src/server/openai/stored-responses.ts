@@ -206,10 +206,7 @@ function toHistory(stored: ResponseItem): HistoryItem[] {
       const { type, output, success } = item
       return [{ type, call_id: shortCallId(item.call_id), output, success, ...given }]
     }
-    case 'approval_request':
-    case 'approval_response':
-    case 'error':
-    case 'cancelled':
+    default:
       return []
   }
 }
