@@ -122,7 +122,8 @@ function fault(fields: Fields, ...[required, optional = {}]: Checks): string | u
   return undefined
 }
 
-const ITEM_CHECKS: Record<OutputItem['type'], Checks> = {
+/** The fields of each item type. */
+export const ITEM_CHECKS: Record<OutputItem['type'], Checks> = {
   message: [
     { id: isId, content: isString, origin: isOrigin },
     { name: isString, attachments: isAttachments },
