@@ -20,18 +20,15 @@ import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import type * as z from 'zod'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { encodeJson, sendJson } from '../json-response.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
-import { withStreamSlot } from './submit.ts'
 import { withRetries } from './threads.ts'
 import {
   ANSWER_REFUSALS,
   answerHeaders,
-  answerTurn,
+  answerRequest,
   followAnswer,
   refuseInvalid,
-  startVendorTurn,
   streamAnswer,
   type VendorTurn,
   vendorHeadersSchema,
@@ -57,34 +54,29 @@ const chatRoute = spec.route('post', ROUTES.chatCompletions, {
   },
 })
 
-interface StartedChat extends VendorTurn {
-  readonly options: ChatCompletionsOptions
-}
-
 export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext): void {
   app.openapi(
     chatRoute,
-    (c) =>
-      withStreamSlot(c, context, async (slot) => {
-        const body = c.req.valid('json')
-        const headers = c.req.valid('header')
-        const started = await startVendorTurn(c, context, headers, () => decodeChatRequest(body))
-        return answerTurn(started, async () => {
-          const chat = await toChat(started, body)
-          if (body.stream === true) return await streamChat(chat)
-          const completion = await completeChat(chat)
-          slot.free()
-          return sendJson<z.infer<typeof chatCompletionSchema>>(c, context, encodeJson(completion))
-        })
-      }),
+    (c) => {
+      const body = c.req.valid('json')
+      const headers = c.req.valid('header')
+      return answerRequest<z.infer<typeof chatCompletionSchema>>(c, context, {
+        headers,
+        isStreamed: body.stream === true,
+        prepare: () => decodeChatRequest(body),
+        stream: async (started) =>
+          streamAnswer(started, chatAnswerEncoder(await toOptions(started, body)), 'chat'),
+        complete: async (started) => completeChat(started, await toOptions(started, body)),
+      })
+    },
     refuseInvalid,
   )
 }
 
-async function toChat(started: VendorTurn, body: ChatBody): Promise<StartedChat> {
-  const { turnId, threadId, createdAt } = started.turn
-  await putMetadata(started.c.get('space').log, threadId, body)
-  const options: ChatCompletionsOptions = {
+async function toOptions({ c, turn }: VendorTurn, body: ChatBody): Promise<ChatCompletionsOptions> {
+  const { turnId, threadId, createdAt } = turn
+  await putMetadata(c.get('space').log, threadId, body)
+  return {
     id: `chatcmpl-${turnId}`,
     model: body.model,
     created: Math.floor(createdAt / 1000),
@@ -92,7 +84,6 @@ async function toChat(started: VendorTurn, body: ChatBody): Promise<StartedChat>
     legacyFunctions: isLegacy(body),
     customTools: customToolNames(body),
   }
-  return { ...started, options }
 }
 
 /** Only once: a repeated request must not undo later changes. */
@@ -107,11 +98,7 @@ async function putMetadata(log: TurnLog, threadId: string, body: ChatBody): Prom
   })
 }
 
-function streamChat({ options, ...started }: StartedChat): Promise<Response> {
-  return streamAnswer(started, chatAnswerEncoder(options), 'chat')
-}
-
-async function completeChat({ options, ...started }: StartedChat) {
+async function completeChat(started: VendorTurn, options: ChatCompletionsOptions) {
   const answer = new AnswerItems()
   const reader = new AnswerReader(answer)
   await followAnswer(started, (event) => reader.take(event))

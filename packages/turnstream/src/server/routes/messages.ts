@@ -12,13 +12,12 @@ import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-e
 import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import type { ErrorObject, StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import { encodeSse } from '@turnstream/core/internal/sse/encode'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
-import { encodeJson, sendJson, sendRead } from '../json-response.ts'
+import { encodeJson, sendRead } from '../json-response.ts'
 import { eventsSoFar } from '../openai/stored-responses.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
@@ -26,11 +25,11 @@ import { withStreamSlot } from './submit.ts'
 import {
   ANSWER_REFUSALS,
   answerHeaders,
-  answerTurn,
+  answerRequest,
   estimateInputTokens,
   followAnswer,
-  startVendorTurn,
   streamAnswer,
+  type VendorTurn,
   vendorHeadersSchema,
 } from './vendor-turns.ts'
 
@@ -90,26 +89,27 @@ const readRoute = spec.route('get', ROUTES.message, {
 type MessageJson = z.infer<typeof messageSchema>
 
 export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): void {
-  app.openapi(createRoute, (c) =>
-    withStreamSlot(c, context, async (slot) => {
-      const body = c.req.valid('json')
-      const headers = c.req.valid('header')
-      setRequestId(c)
-      const started = await startVendorTurn(c, context, headers, () => decodeMessagesRequest(body))
-      const { turnId } = started.turn
-      const encoder = new MessagesEncoder({ turnId, model: body.model })
-      return answerTurn(started, async () => {
-        if (body.stream === true) {
-          return await streamAnswer(started, messagesAnswerEncoder(encoder), 'messages')
-        }
-        const turn = new MessageTurn(encoder)
-        await followAnswer(started, (event) => turn.take(event))
-        const message = turn.message(started.isNamed)
-        slot.free()
-        return sendJson<MessageJson>(c, context, encodeJson(message))
-      })
-    }),
-  )
+  app.openapi(createRoute, (c) => {
+    const body = c.req.valid('json')
+    const headers = c.req.valid('header')
+    setRequestId(c)
+    const encoderOf = ({ turn: { turnId } }: VendorTurn) =>
+      new MessagesEncoder({ turnId, model: body.model })
+    return answerRequest<MessageJson>(c, context, {
+      headers,
+      isStreamed: body.stream === true,
+      prepare: () => decodeMessagesRequest(body),
+      stream: (started) =>
+        streamAnswer(started, messagesAnswerEncoder(encoderOf(started)), 'messages'),
+      complete: async (started) => {
+        const encoder = encoderOf(started)
+        const error = await followAnswer(started, (event) => encoder.encode(event))
+        const { failure, message } = encoder
+        if (failure === undefined) return message
+        throw new TurnFailedError(error ?? failure, started.isNamed)
+      },
+    })
+  })
 
   app.openapi(countRoute, (c) => {
     const { submission } = decodeMessagesRequest(c.req.valid('json'))
@@ -157,27 +157,6 @@ function readMessage(
     const { message, error } = encoder
     return encodeJson({ ...message, ...(error && { error: error.error }) })
   })
-}
-
-class MessageTurn {
-  readonly #encoder: MessagesEncoder
-  #failure: ErrorObject | undefined
-
-  constructor(encoder: MessagesEncoder) {
-    this.#encoder = encoder
-  }
-
-  take(event: StreamEvent): void {
-    this.#encoder.encode(event)
-    // The turn's own error also has the retry delay.
-    if (event.type === 'response_error') this.#failure = event.payload.error
-  }
-
-  message(isNamed: boolean) {
-    const { failure, message } = this.#encoder
-    if (failure === undefined) return message
-    throw new TurnFailedError(this.#failure ?? failure, isNamed)
-  }
 }
 
 const PING = encodeSse({ event: 'ping', data: '{"type":"ping"}' })

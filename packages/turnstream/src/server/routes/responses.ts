@@ -20,28 +20,24 @@ import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-e
 import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
 import { encodeSse } from '@turnstream/core/internal/sse/encode'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
-import { encodeJson, sendJson } from '../json-response.ts'
 import { lastItems, receivedItems, repetitionKeys } from '../openai/returned-items.ts'
 import { storedReasoning } from '../openai/stored-reasoning.ts'
 import { readPrevious, referencedItems } from '../openai/stored-responses.ts'
 import { type FindReceived, newHash } from '../reattachment.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
-import { withStreamSlot } from './submit.ts'
 import {
   ANSWER_REFUSALS,
   answerHeaders,
-  answerTurn,
+  answerRequest,
   estimateInputTokens,
   followAnswer,
   refuseInvalid,
-  startVendorTurn,
   streamAnswer,
   type VendorTurn,
   vendorHeadersSchema,
@@ -94,26 +90,24 @@ const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
 export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(
     createRoute,
-    (c) =>
-      withStreamSlot(c, context, async (slot) => {
-        const body = c.req.valid('json')
-        const headers = c.req.valid('header')
-        await findRepetition(c, context, body)
-        const started = await startVendorTurn(c, context, headers, async () => {
+    (c) => {
+      const body = c.req.valid('json')
+      const headers = c.req.valid('header')
+      return answerRequest<z.infer<typeof responseObjectSchema>>(c, context, {
+        headers,
+        isStreamed: body.stream === true,
+        begin: () => findRepetition(c, context, body),
+        prepare: async () => {
           const earlier = await readEarlier(c, context, body)
           const request = decodeResponsesRequest(body, earlier)
           const { unstoredMs: contentMs } = context
           const isBrief = body.store === false && contentMs !== undefined
           return { ...request, ...(isBrief && { contentMs }), previous: earlier.turn }
-        })
-        return answerTurn(started, async () => {
-          if (body.stream === true)
-            return await streamResponse(started, body, c.req.valid('query').dialect)
-          const response = await completeResponse(started, body)
-          slot.free()
-          return sendJson<z.infer<typeof responseObjectSchema>>(c, context, encodeJson(response))
-        })
-      }),
+        },
+        stream: (started) => streamResponse(started, body, c.req.valid('query').dialect),
+        complete: (started) => completeResponse(started, body),
+      })
+    },
     refuseInvalid,
   )
 
@@ -209,12 +203,7 @@ async function completeResponse(
   const { turnId, createdAt } = turn
   const encoder = new ResponsesEncoder({ turnId, createdAt, model, omitted: received })
   if (background === true) return queuedResponse(started, encoder)
-  let failure: ErrorObject | undefined
-  await followAnswer(started, (event) => {
-    encoder.encode(event)
-    // The turn's own error also has the retry delay.
-    if (event.type === 'response_error') failure = event.payload.error
-  })
+  const failure = await followAnswer(started, (event) => encoder.encode(event))
   const { response } = encoder
   if (response.error === null) return response
   throw new TurnFailedError(failure ?? response.error, started.isNamed)

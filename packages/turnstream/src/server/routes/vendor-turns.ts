@@ -5,18 +5,21 @@ import { requestInvalid } from '@turnstream/core/internal/formats/request-errors
 import type { DecodedRequest, Submission } from '@turnstream/core/internal/formats/submission'
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
-import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { HEADERS } from '@turnstream/core/internal/protocol/names'
-import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
+import { type ErrorCode, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { HEADERS, THREAD_HEADERS } from '@turnstream/core/internal/protocol/names'
+import type { ErrorObject, StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
+import { ThreadChain } from '../../turns/thread-chain.ts'
 import { estimateTokens } from '../../turns/thread-history.ts'
-import type { TurnPlace } from '../../turns/thread-index.ts'
-import { inputItems } from '../../turns/turn-request.ts'
+import { canContinue, findContinued, isRunning, type TurnPlace } from '../../turns/thread-index.ts'
+import { inputItems, type Submitted } from '../../turns/turn-request.ts'
+import type { SubmitOptions } from '../../turns/turn-runner.ts'
 import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
+import { encodeJson, sendJson } from '../json-response.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { type Rejoined, type RepeatedRequest, RequestClient } from '../reattachment.ts'
 import { AnswerSize } from '../streams/answer-size.ts'
@@ -24,8 +27,13 @@ import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
 import type { StreamKind } from '../streams/open-streams.ts'
 import { headerOf, openSse, type SseConnection } from '../streams/sse-connection.ts'
 import * as spec from './spec.ts'
-import { SUBMIT_REFUSALS, submissionHead, submitHeadersSchema } from './submit.ts'
-import { startInThread, threadHeadersSchema } from './vendor-threads.ts'
+import {
+  SUBMIT_REFUSALS,
+  startTurn,
+  submissionHead,
+  submitHeadersSchema,
+  withStreamSlot,
+} from './submit.ts'
 
 /*
  * Shared by the routes of vendors' APIs: a request is one turn, answered in the vendor's dialect.
@@ -33,6 +41,17 @@ import { startInThread, threadHeadersSchema } from './vendor-threads.ts'
 
 /** How long headers are held for the first output, so that a turn that fails earlier gets an error status. */
 const HOLD_MS = 5000
+
+const threadHeader = spec.optional(
+  z.string(),
+  'The thread of the turn. Ignored if it is not a valid id, or while the thread is running',
+)
+
+const threadHeadersSchema = z.object({
+  [THREAD_HEADERS[0]]: threadHeader,
+  [THREAD_HEADERS[1]]: threadHeader,
+  [THREAD_HEADERS[2]]: threadHeader,
+})
 
 export const vendorHeadersSchema = submitHeadersSchema.extend({
   ...threadHeadersSchema.shape,
@@ -100,6 +119,8 @@ export interface PreparedTurn extends DecodedRequest {
   readonly previous?: TurnPlace | undefined
 }
 
+type Prepare = () => PreparedTurn | Promise<PreparedTurn>
+
 /** Response headers of every vendor route that starts a turn. */
 export const answerHeaders = spec.turnHeaders.extend({
   [HEADERS.reattached]: spec.optional(
@@ -112,11 +133,11 @@ export const answerHeaders = spec.turnHeaders.extend({
  * Starts the turn of a request, or joins the one of the same request before. Sets its ids as headers. `prepare` is only
  * called for a new turn: what the request refers to may be gone when it is repeated.
  */
-export async function startVendorTurn(
+async function startVendorTurn(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   headers: VendorHeaders,
-  prepare: () => PreparedTurn | Promise<PreparedTurn>,
+  prepare: Prepare,
 ): Promise<VendorTurn> {
   const isTied = headers[HEADERS.cancelOnDisconnect] === 'true'
   const isNamed = headers[HEADERS.idempotencyKey] !== undefined
@@ -140,17 +161,40 @@ export async function startVendorTurn(
   }
 }
 
-/** Answers a request whose turn was started. If this fails and the turn does not, a repeated request gets the turn. */
-export async function answerTurn<T>(
-  { requestClient }: Pick<VendorTurn, 'requestClient'>,
-  answer: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await answer()
-  } catch (error) {
-    if (!(error instanceof TurnFailedError)) requestClient?.leave()
-    throw error
-  }
+interface VendorAnswer {
+  readonly headers: VendorHeaders
+  readonly isStreamed: boolean
+  /** Called once there is a stream slot. */
+  readonly begin?: () => Promise<void>
+  /** See `startVendorTurn`. */
+  readonly prepare: Prepare
+  readonly stream: (started: VendorTurn) => Promise<Response>
+  /** Returns what is sent as JSON. */
+  readonly complete: (started: VendorTurn) => Promise<object>
+}
+
+/**
+ * Starts the turn of a request and answers it. If the answer fails and the turn does not, a repeated request gets the
+ * turn.
+ */
+export function answerRequest<Value>(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  { headers, isStreamed, begin, prepare, stream, complete }: VendorAnswer,
+) {
+  return withStreamSlot(c, context, async (slot) => {
+    await begin?.()
+    const started = await startVendorTurn(c, context, headers, prepare)
+    try {
+      if (isStreamed) return await stream(started)
+      const answer = await complete(started)
+      slot.free()
+      return sendJson<Value>(c, context, encodeJson(answer))
+    } catch (error) {
+      if (!(error instanceof TurnFailedError)) started.requestClient?.leave()
+      throw error
+    }
+  })
 }
 
 /**
@@ -160,7 +204,7 @@ async function startNew(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   headers: VendorHeaders,
-  prepare: () => PreparedTurn | Promise<PreparedTurn>,
+  prepare: Prepare,
 ): Promise<TurnRecord> {
   context.limits.checkTurn(c.get('caller'))
   // A large body has just been parsed.
@@ -180,6 +224,59 @@ async function startNew(
   const turn = await c.get('space').log.getTurn(turnId)
   if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
   return turn
+}
+
+type ThreadHeaders = z.infer<typeof threadHeadersSchema>
+
+/** What a request says about its thread. */
+interface ThreadRequest {
+  readonly headers: ThreadHeaders
+  /** The turn of `previous_response_id`. */
+  readonly previous: TurnPlace | undefined
+}
+
+/** Starts the turn of a request in the thread that the request continues. Never THREAD_BUSY. */
+async function startInThread(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  submission: Submission,
+  { headers, previous }: ThreadRequest,
+): Promise<Submitted> {
+  const { history = [], input, settings } = submission
+  const chain = await ThreadChain.read([...history, ...input], settings?.user)
+  const { log } = c.get('space')
+  const place = await choosePlace(log, headers, () => previous ?? findContinued(log, chain))
+  const { answerKey } = chain
+  const requestHash = c.get('repeated')?.keys[0]
+  const options = { acceptsAnyOutput: true, answerKey, requestHash }
+  if (place === undefined) return startTurn(c, context, submission, options)
+  try {
+    return await startTurn(c, context, submission, { ...options, ...place })
+  } catch (error) {
+    // Another request was faster.
+    if (!hasCode(error, 'THREAD_BUSY')) throw error
+    return startTurn(c, context, submission, options)
+  }
+}
+
+/** Undefined for a new thread, also if the turn would not be the next of its thread. */
+async function choosePlace(
+  log: TurnLog,
+  headers: ThreadHeaders,
+  findBefore: () => TurnPlace | undefined | Promise<TurnPlace | undefined>,
+): Promise<Pick<SubmitOptions, 'threadId' | 'follows'> | undefined> {
+  const named = namedThread(headers)
+  if (named !== undefined && !(await isRunning(log, named))) return { threadId: named }
+  const before = await findBefore()
+  if (before === undefined || !(await canContinue(log, before))) return undefined
+  const { threadId, turnId: follows } = before
+  return { threadId, follows }
+}
+
+/** Agents send these headers with every request, so an invalid one is ignored. */
+function namedThread(headers: ThreadHeaders): string | undefined {
+  const ids = THREAD_HEADERS.map((name) => headers[name])
+  return ids.find((id) => spec.headerId.safeParse(id).success)
 }
 
 /** The turn of the same request before, whose client was cut off. */
@@ -250,11 +347,14 @@ export async function streamAnswer(
   }
 }
 
-/** Reads the turn to its end. SERVER_SHUTDOWN if the server closes before. */
+/**
+ * Reads the turn to its end. Returns its error, which also has the retry delay. SERVER_SHUTDOWN if the server closes
+ * before.
+ */
 export async function followAnswer(
   { c, context, turn, isTied }: VendorTurn,
   onEvent: (event: StreamEvent) => void,
-): Promise<void> {
+): Promise<ErrorObject | undefined> {
   const { log, tenant } = c.get('space')
   const endReading = context.streams.readers.add(tenant, turn.turnId)
   const client = watchClient(c)
@@ -262,18 +362,21 @@ export async function followAnswer(
   const slot = c.get('slot')
   const size = new AnswerSize()
   let isOver = false
+  let failure: ErrorObject | undefined
   try {
     for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
       if (isSliceOver()) await nextSlice()
       if (!('event' in record) || !isStreamEvent(record.event)) continue
       if (slot !== undefined && size.add(record)) await retain(slot, size, reading.signal)
       onEvent(record.event)
+      if (record.event.type === 'response_error') failure = record.event.payload.error
       isOver ||= TERMINALS.has(record.event.type)
     }
     if (client.signal.aborted && endReading() && isTied) cancel(log, turn.turnId, context)
     if (reading.signal.aborted && !isOver) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'the turn is still running')
     }
+    return failure
   } finally {
     endReading()
     reading.release()
