@@ -1,13 +1,7 @@
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { equal, rejects } from './assert.ts'
 import { type Cases, nextOf, ofEachLog, offsets, START, soon, texts } from './given.ts'
-import { delta, deltas, eventsUpTo, eventText, newestOf, outputsOf } from './texts.ts'
-
-/** Six records of each log. The last one ends it. */
-const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca') }
-
-/** What a reader of the complete log gets. */
-const STATE = { events: texts(SIX.events), processed: texts(newestOf(SIX.processed)) }
+import { delta, deltas, eventsUpTo, eventText, outputsOf, SIX, STATE } from './texts.ts'
 
 const MANY_ITEMS = Array.from({ length: 58 }, (_, index) => String.fromCharCode(0x41 + index))
 

@@ -78,3 +78,12 @@ export function newestOf<T extends { readonly data: string }>(outputs: readonly 
   }
   return [...newest.values()]
 }
+
+/** Six records of each log. The last one ends it. */
+export const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca') }
+
+/** What a reader of the complete log gets. */
+export const STATE = {
+  events: SIX.events.map(({ data }) => data),
+  processed: newestOf(SIX.processed).map(({ data }) => data),
+}

@@ -7,15 +7,9 @@ import type {
 import { entryOf, type TextRecord } from './append.ts'
 import { codeOf, equal, ok, rejects } from './assert.ts'
 import { type Cases, type Given, LONG_MS, ofEachLog, soon, texts } from './given.ts'
-import { counted, delta, eventsUpTo, message, newestOf, outputsOf } from './texts.ts'
+import { counted, delta, message, SIX, STATE } from './texts.ts'
 
 type AnyEntry = NewRecord
-
-/** Six records of each log. The last one ends it. */
-const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca') }
-
-/** What a reader of the complete log gets. */
-const STATE = { events: texts(SIX.events), processed: texts(newestOf(SIX.processed)) }
 
 const MANY = 20_000
 

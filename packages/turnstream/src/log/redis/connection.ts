@@ -123,13 +123,10 @@ async function connectSingle(
   const createCommands = () => create(COMMANDS).on('reconnecting', events.onLost)
   let commands = createCommands()
   let notifications = create({})
-  try {
-    await within(events, Promise.all([commands.connect(), notifications.connect()]))
-  } catch (error) {
+  await within(events, Promise.all([commands.connect(), notifications.connect()]), () => {
     commands.destroy()
     notifications.destroy()
-    throw error
-  }
+  })
   opening.isDone = true
   commands.on('ready', events.onReady)
   notifications.on('ready', events.onReady)
@@ -184,12 +181,7 @@ async function connectCluster(
   cluster.on('node-reconnecting', events.onLost)
   cluster.on('node-disconnect', events.onLost)
   cluster.on('sharded-channel-moved-error', events.onError)
-  try {
-    await within(events, cluster.connect())
-  } catch (error) {
-    cluster.destroy()
-    throw error
-  }
+  await within(events, cluster.connect(), () => cluster.destroy())
   opening.isDone = true
   cluster.on('node-ready', events.onReady)
   return {
@@ -251,12 +243,7 @@ async function connectSentinel(
     return { sentinel, watched }
   }
   let current = create()
-  try {
-    await within(events, current.sentinel.connect())
-  } catch (error) {
-    await current.sentinel.destroy()
-    throw error
-  }
+  await within(events, current.sentinel.connect(), () => current.sentinel.destroy())
   const send = (args: string[]) => current.sentinel.sendCommand(false, args, NO_TIMEOUT)
   return {
     spansSlots: true,
@@ -286,14 +273,26 @@ function pinging(options: redis.RedisSentinelOptions['nodeClientOptions'], event
   return { pingInterval, ...options, socket }
 }
 
-/** The client has no handshake timeout, and a Sentinel client looks for a master forever. */
-async function within({ clock, limitMs }: Events, connected: Promise<unknown>): Promise<void> {
-  await new Promise((resolve, reject) => {
-    const cancel = clock.after(limitMs, () => {
-      reject(new Error(`no connection within ${limitMs} ms`))
+/**
+ * Waits for the first connection, and destroys it on a failure. The client has no handshake timeout, and a Sentinel client
+ * looks for a master forever.
+ */
+async function within(
+  { clock, limitMs }: Events,
+  connected: Promise<unknown>,
+  destroy: () => unknown,
+): Promise<void> {
+  try {
+    await new Promise((resolve, reject) => {
+      const cancel = clock.after(limitMs, () => {
+        reject(new Error(`no connection within ${limitMs} ms`))
+      })
+      connected.then(resolve, reject).finally(cancel)
     })
-    connected.then(resolve, reject).finally(cancel)
-  })
+  } catch (error) {
+    await destroy()
+    throw error
+  }
 }
 
 /** The part of a `@redis/client` connection in use here. */

@@ -58,7 +58,7 @@ const countRoute = spec.route('post', ROUTES.messagesCountTokens, {
   request: { body: spec.jsonBody(countTokensBodySchema) },
   responses: {
     200: spec.json('The estimate', tokenCountSchema),
-    ...spec.anthropicRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
+    ...spec.anthropicRefusals(...spec.BODY_REFUSALS, 'TURN_UNKNOWN'),
   },
 })
 

@@ -83,7 +83,7 @@ const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
   request: { body: spec.jsonBody(inputTokensBodySchema) },
   responses: {
     200: spec.json('The estimate', inputTokensSchema),
-    ...spec.openaiRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', ...spec.READ_REFUSALS),
+    ...spec.openaiRefusals(...spec.BODY_REFUSALS, ...spec.READ_REFUSALS),
   },
 })
 

@@ -48,7 +48,7 @@ const cancelRoute = spec.route('post', ROUTES.runCancel, {
   responses: {
     200: spec.json('It had already ended; nothing changed', cancelledSchema),
     202: spec.json('Cancellation was requested', cancelledSchema),
-    ...spec.refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
+    ...spec.refusals(...spec.BODY_REFUSALS, 'TURN_UNKNOWN'),
   },
 })
 

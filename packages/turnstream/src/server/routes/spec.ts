@@ -175,6 +175,8 @@ const ALWAYS: readonly ErrorCode[] = [
 /** Errors of routes that read turns and threads. */
 export const READ_REFUSALS: readonly ErrorCode[] = ['READS_LIMITED', 'UNREAD_LIMITED']
 
+export const BODY_REFUSALS: readonly ErrorCode[] = ['BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED']
+
 /** Errors of routes that need a key. */
 const WITHOUT_KEY: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
 

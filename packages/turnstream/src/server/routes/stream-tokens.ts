@@ -38,7 +38,7 @@ const streamTokenRoute = spec.route('post', ROUTES.streamTokens, {
   request: { body: spec.jsonBody(streamTokenBodySchema) },
   responses: {
     201: spec.json('The token', streamTokenSchema),
-    ...spec.refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'THREAD_UNKNOWN', 'TURN_UNKNOWN'),
+    ...spec.refusals(...spec.BODY_REFUSALS, 'THREAD_UNKNOWN', 'TURN_UNKNOWN'),
   },
 })
 

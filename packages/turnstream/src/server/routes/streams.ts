@@ -147,24 +147,27 @@ export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void 
 
   app.openapi(turnRoute, async (c) => {
     const { turnId: id } = c.req.valid('param')
-    const { encoding, arguments: shown } = c.req.valid('query')
     const turn = await c.get('space').log.getTurn(id)
-    const reading = { encoding, isStreamingArguments: shown === 'stream', after: cursorOf(c) }
+    const reading = toReading(c, c.req.valid('query'))
     return openTurnStream(c, context, turn, { id, log: 'processed', ...reading })
   })
 
   app.openapi(threadRoute, (c) => {
     const { threadId } = c.req.valid('param')
-    const { encoding, arguments: shown } = c.req.valid('query')
-    const reading = { encoding, isStreamingArguments: shown === 'stream', after: cursorOf(c) }
-    return openThreadStream(c, context, threadId, reading)
+    return openThreadStream(c, context, threadId, toReading(c, c.req.valid('query')))
   })
 
   app.openapi(threadsRoute, (c) => {
-    const { threads: threadIds, cursors, encoding, arguments: shown } = c.req.valid('query')
-    const reading = { encoding, isStreamingArguments: shown === 'stream', after: cursorOf(c) }
-    return openThreadsStream(c, context, { threadIds, cursors, ...reading })
+    const { threads: threadIds, cursors, ...query } = c.req.valid('query')
+    return openThreadsStream(c, context, { threadIds, cursors, ...toReading(c, query) })
   })
+}
+
+function toReading(
+  c: Context,
+  { encoding, arguments: shown }: Pick<z.infer<typeof outputQuery>, 'encoding' | 'arguments'>,
+) {
+  return { encoding, isStreamingArguments: shown === 'stream', after: cursorOf(c) }
 }
 
 /** The cursor of a request. The header wins: a reconnecting EventSource keeps the `from` of its first URL. */

@@ -113,8 +113,7 @@ const createThreadRoute = spec.route('post', ROUTES.threads, {
     200: spec.json('It already existed and was not changed', threadSchema),
     201: spec.json('It was created', threadSchema),
     ...spec.refusals(
-      'BODY_TOO_LARGE',
-      'MEDIA_TYPE_UNSUPPORTED',
+      ...spec.BODY_REFUSALS,
       'STORE_FULL',
       'SUBMITS_LIMITED',
       'THREADS_LIMITED',
@@ -141,13 +140,7 @@ const changeRoute = spec.route('patch', ROUTES.thread, {
   request: { params, body: spec.jsonBody(threadChangesSchema) },
   responses: {
     200: spec.json('The updated thread', threadSchema),
-    ...spec.refusals(
-      'BODY_TOO_LARGE',
-      'MEDIA_TYPE_UNSUPPORTED',
-      'STORE_FULL',
-      'THREAD_CHANGED',
-      'THREAD_UNKNOWN',
-    ),
+    ...spec.refusals(...spec.BODY_REFUSALS, 'STORE_FULL', 'THREAD_CHANGED', 'THREAD_UNKNOWN'),
   },
 })
 
