@@ -44,20 +44,13 @@ class ModelRun {
     this.#logs = logs
     const { seed } = random
     this.#turnIds = [`m${seed}-1`, `m${seed}-2`, `m${seed}-3`, `m${seed}-4`]
-    const [append, read] = [() => this.#append(), () => this.#read()]
+    const append = () => this.#append()
+    const read = () => this.#read()
     // Repeated entries are more likely.
     this.#calls = [
       append,
-      append,
-      append,
-      append,
-      append,
-      append,
-      append,
-      append,
-      read,
-      read,
-      read,
+      ...Array<typeof append>(7).fill(append),
+      ...Array<typeof read>(3).fill(read),
       () => this.#create(),
       () => this.#create(),
       () => this.#claim(),

@@ -1,4 +1,3 @@
-import type { Clock } from '@turnstream/core/internal/async/clock'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import type {
   NewThread,
@@ -20,8 +19,8 @@ import {
   type ThreadPlace,
 } from '../paging.ts'
 import { mayReplace } from '../rules.ts'
-import { type Environment, type Table, unlessDamaged, type Write } from './environment.ts'
-import type { GroupCommit } from './group-commit.ts'
+import type { EmbeddedStore } from './embedded-store.ts'
+import { type Table, unlessDamaged, type Write } from './environment.ts'
 import { formatPlace, parsePlace, type TenantKeys, type TurnPlace } from './stored-turn.ts'
 
 /** Threads are counted in steps of this many, about a millisecond each. */
@@ -35,13 +34,6 @@ interface StoredThread {
   readonly made: number
 }
 
-interface Store {
-  readonly env: Environment
-  readonly commits: GroupCommit
-  readonly clock: Clock
-  readonly retentionMs: number
-}
-
 const PLACES_AT_ONCE = 64
 
 /** A place with its position. `damage` is set if it cannot be read; then the turn id is a substitute. */
@@ -53,16 +45,12 @@ export interface PlaceInThread extends TurnPlace {
 /** Thread records of a tenant, their order by last change, and the places of their turns. */
 export class EmbeddedThreads {
   readonly #keys: TenantKeys
-  readonly #env: Environment
-  readonly #commits: GroupCommit
-  readonly #store: Store
+  readonly #store: EmbeddedStore
   readonly #hasTurns: (threadId: string) => boolean
 
   /** `hasTurns` returns whether a thread has turns left, as decided. */
-  constructor(keys: TenantKeys, store: Store, hasTurns: (threadId: string) => boolean) {
+  constructor(keys: TenantKeys, store: EmbeddedStore, hasTurns: (threadId: string) => boolean) {
     this.#keys = keys
-    this.#env = store.env
-    this.#commits = store.commits
     this.#store = store
     this.#hasTurns = hasTurns
   }
@@ -86,13 +74,13 @@ export class EmbeddedThreads {
     const live = this.#live(before.thread)?.record
     if (!mayReplace(live, replaces)) {
       // Reading the thread again returns the change that was first.
-      await this.#commits.store(undefined)
+      await this.#store.commits.store(undefined)
       throw new TurnstreamError('THREAD_CHANGED', threadId)
     }
     const { creation, version, createdAt } = live ?? newThread(threadId, now)
     const record = { ...thread, creation, version: version + 1, createdAt, updatedAt: now }
     const write = this.#replace(before.thread, { record, made: before.made })
-    await this.#commits.store(undefined, { write })
+    await this.#store.commits.store(undefined, { write })
     return record
   }
 
@@ -106,7 +94,7 @@ export class EmbeddedThreads {
   /** The ordinal of the newest turn of a thread; 0 if there is none. */
   #newestPlace(key: string): number {
     const range = { start: [key, Infinity], end: [key, 0], reverse: true, limit: 1 }
-    const [newest] = this.#env.tables.threadTurns.getKeys(range)
+    const [newest] = this.#store.env.tables.threadTurns.getKeys(range)
     return Array.isArray(newest) ? Number(newest[1]) : 0
   }
 
@@ -117,9 +105,9 @@ export class EmbeddedThreads {
   }
 
   #replace(before: StoredThread | undefined, after: StoredThread): (writes: Write[]) => void {
-    const { threads, recency } = this.#env.tables
+    const { threads, recency } = this.#store.env.tables
     const key = this.#keys.of(after.record.threadId)
-    this.#commits.stage(threads, key, JSON.stringify(after))
+    this.#store.commits.stage(threads, key, JSON.stringify(after))
     return (writes) => {
       if (before !== undefined) {
         writes.push({ table: recency, key: this.#keys.recency(before.record) })
@@ -129,7 +117,7 @@ export class EmbeddedThreads {
   }
 
   placeOf({ threadId, ordinal }: Pick<TurnRecord, 'threadId' | 'ordinal'>): TurnPlace | undefined {
-    const text = this.#env.tables.threadTurns.get([this.#keys.of(threadId), ordinal])
+    const text = this.#store.env.tables.threadTurns.get([this.#keys.of(threadId), ordinal])
     return text === undefined ? undefined : parsePlace(text)
   }
 
@@ -140,7 +128,7 @@ export class EmbeddedThreads {
     { turnId: replacedBy, ordinal }: Pick<TurnRecord, 'turnId' | 'ordinal'>,
   ): void {
     const key = this.#keys.of(threadId)
-    const table = this.#env.tables.threadTurns
+    const table = this.#store.env.tables.threadTurns
     for (const place of table.getRange({ start: [key, first], end: [key, ordinal] })) {
       const { turnId, replacedBy: earlier } = parsePlace(place.value)
       if (earlier !== undefined) continue
@@ -151,7 +139,7 @@ export class EmbeddedThreads {
   /** The turns of a thread, including expired and replaced ones, after an ordinal if given. */
   *places(threadId: string, isReverse = false, from?: number): Generator<PlaceInThread> {
     const key = this.#keys.of(threadId)
-    const table = this.#env.tables.threadTurns
+    const table = this.#store.env.tables.threadTurns
     const oldest: Key = [key, 0]
     const newest: Key = [key, Infinity]
     const end = isReverse ? oldest : newest
@@ -177,7 +165,7 @@ export class EmbeddedThreads {
   }
 
   get(threadId: string): ThreadRecord | undefined {
-    const text = this.#env.tables.threads.get(this.#keys.of(threadId))
+    const text = this.#store.env.tables.threads.get(this.#keys.of(threadId))
     this.#checkLost(threadId, text)
     return this.#live(parseThread(text))?.record
   }
@@ -192,7 +180,7 @@ export class EmbeddedThreads {
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
     const found: ThreadRecord[] = []
     const range = { ...this.#keys.newestFirst(from), snapshot: false }
-    for (const key of this.#env.tables.recency.getKeys(range)) {
+    for (const key of this.#store.env.tables.recency.getKeys(range)) {
       const record = Array.isArray(key) ? this.#listed(key) : undefined
       if (record !== undefined) found.push(record)
       if (found.length > limit) break
@@ -206,7 +194,7 @@ export class EmbeddedThreads {
     const times = { createdAt: updatedAt, updatedAt }
     const damaged = { threadId, creation: UNREADABLE, version: 0, ...times, damaged: true } as const
     const record = unlessDamaged(() => {
-      this.#env.tables.recency.getListed(key)
+      this.#store.env.tables.recency.getListed(key)
       return this.get(threadId)
     }, damaged)
     // What replaced a damaged record could not know its place, which the sweeper removes later.
@@ -220,7 +208,11 @@ export class EmbeddedThreads {
     let count = 0
     for (;;) {
       let size = 0
-      for (const key of this.#env.tables.recency.getKeys({ ...range, start, limit: COUNT_STEP })) {
+      for (const key of this.#store.env.tables.recency.getKeys({
+        ...range,
+        start,
+        limit: COUNT_STEP,
+      })) {
         size += 1
         start = key
       }
@@ -236,7 +228,7 @@ export class EmbeddedThreads {
    */
   async sweep({ threadId, updatedAt }: ThreadPlace): Promise<void> {
     const key = this.#keys.of(threadId)
-    const { threads, recency } = this.#env.tables
+    const { threads, recency } = this.#store.env.tables
     let failure: unknown
     let thread: StoredThread | undefined
     try {
@@ -249,8 +241,8 @@ export class EmbeddedThreads {
       if (failure !== undefined) throw failure
       return
     }
-    if (!isElsewhere) this.#commits.stage(threads, key, undefined)
-    await this.#commits.store(undefined, {
+    if (!isElsewhere) this.#store.commits.stage(threads, key, undefined)
+    await this.#store.commits.store(undefined, {
       write: (writes) => {
         writes.push({ table: recency, key: this.#keys.recency({ threadId, updatedAt }) })
         if (!isElsewhere) this.#removePlaces(writes, key)
@@ -261,7 +253,7 @@ export class EmbeddedThreads {
 
   /** The ordinals of unreadable turns are removed only now. */
   #removePlaces(writes: Write[], key: string): void {
-    const table = this.#env.tables.threadTurns
+    const table = this.#store.env.tables.threadTurns
     const range = { start: [key, 0], end: [key, Infinity] }
     for (const place of table.getKeys(range)) writes.push({ table, key: place })
   }
@@ -269,9 +261,9 @@ export class EmbeddedThreads {
   async remove(threadId: string): Promise<boolean> {
     const before = unlessDamaged(() => this.#decided(threadId), UNREADABLE)
     if (before === undefined) return false
-    const { threads, recency } = this.#env.tables
-    this.#commits.stage(threads, this.#keys.of(threadId), undefined)
-    await this.#commits.store(undefined, {
+    const { threads, recency } = this.#store.env.tables
+    this.#store.commits.stage(threads, this.#keys.of(threadId), undefined)
+    await this.#store.commits.store(undefined, {
       write: (writes) => {
         // Otherwise unknown. The sweeper removes it, and lists skip it.
         if (before !== UNREADABLE) {
@@ -289,10 +281,10 @@ export class EmbeddedThreads {
 
   /** As decided, including expired ones not swept yet. */
   #found(threadId: string): StoredThread | undefined {
-    const { threads } = this.#env.tables
+    const { threads } = this.#store.env.tables
     const key = this.#keys.of(threadId)
-    const text = this.#commits.get(threads, key)
-    if (!this.#commits.isStaged(threads, key)) this.#checkLost(threadId, text)
+    const text = this.#store.commits.get(threads, key)
+    if (!this.#store.commits.isStaged(threads, key)) this.#checkLost(threadId, text)
     return parseThread(text)
   }
 

@@ -14,17 +14,9 @@ import {
   withValue,
 } from '../keyed-records.ts'
 import type { EmbeddedLog } from './embedded-log.ts'
-import type { Environment } from './environment.ts'
-import type { GroupCommit } from './group-commit.ts'
+import type { EmbeddedStore } from './embedded-store.ts'
 
 const KEYS_PER_STEP = 100
-
-interface Store {
-  readonly env: Environment
-  readonly commits: GroupCommit
-  readonly steadyNow: () => number
-  checkOpen(): void
-}
 
 /*
  * The values of a key are one record of the table `store`, under `note <key>`. Its entry in the sweeper's index has the
@@ -40,9 +32,9 @@ function indexKey(until: number, key: string): Key {
 
 export class EmbeddedKeyedRecords implements KeyedRecords {
   readonly #log: EmbeddedLog
-  readonly #store: Store
+  readonly #store: EmbeddedStore
 
-  constructor(log: EmbeddedLog, store: Store) {
+  constructor(log: EmbeddedLog, store: EmbeddedStore) {
     this.#log = log
     this.#store = store
   }
@@ -129,11 +121,7 @@ export class EmbeddedKeyedRecords implements KeyedRecords {
 
 /** Removes some keys of any tenant whose values have all expired; false when none is left. */
 export async function sweepKeyedRecords(
-  {
-    env,
-    commits,
-    onError,
-  }: Pick<Store, 'env' | 'commits'> & { readonly onError: (error: unknown) => void },
+  { env, commits, onError }: EmbeddedStore,
   now: number,
 ): Promise<boolean> {
   const { store, ended } = env.tables

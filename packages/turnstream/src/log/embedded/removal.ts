@@ -88,7 +88,7 @@ function turnsOf(log: EmbeddedLog, threadId: string, limit: number): (EmbeddedTu
   return turns
 }
 
-export async function removeTurn(
+async function removeTurn(
   store: EmbeddedStore,
   turn: EmbeddedTurn,
   reason: TurnstreamError,
@@ -126,7 +126,7 @@ export async function removeTurn(
 }
 
 /** Removes a turn that cannot be read. Its logs stay if its record does not tell their keys. */
-export async function removeDamaged(
+async function removeDamaged(
   store: EmbeddedStore,
   keys: TenantKeys,
   turnId: string,

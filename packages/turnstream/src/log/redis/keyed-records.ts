@@ -8,20 +8,15 @@ import {
   MAX_VALUES,
   tooManyKeys,
 } from '../keyed-records.ts'
-import type { ChangeNotifier } from './change-notifier.ts'
-import type { RedisClient } from './client.ts'
 import type { RedisKeys } from './keys.ts'
+import type { RedisStore } from './open.ts'
 import { texts } from './replies.ts'
 import * as scripts from './scripts/keyed-record.ts'
 import { checkNotExpired, type TurnRecords } from './turn-records.ts'
 
-interface Store {
+interface Store extends RedisStore {
   readonly keys: RedisKeys
-  readonly client: RedisClient
-  readonly notifier: ChangeNotifier
   readonly turns: TurnRecords
-  readonly unavailableAfterMs: number
-  readonly checkOpen: () => void
 }
 
 /** The keyed records of one tenant. Those of a key are in one slot, those of a turn in the slot of its record. */

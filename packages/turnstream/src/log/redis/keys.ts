@@ -10,46 +10,8 @@ import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
  * tenant.
  */
 
-export interface RunKeys {
-  /** `<epoch>:<head>`, with `!` once sealed: the state that an append expects. */
-  readonly state: string
-  /** Records since the last full chunk; once the log is sealed, all of it in chunks. */
-  readonly events: string
-  /** Full chunks of an open log. */
-  readonly chunks: string
-  /** The Response of the turn, once the log is sealed with one. */
-  readonly response: string
-  /** Owner of the run, epochs, a claim in progress, and the outcome. */
-  readonly meta: string
-  /** The last epoch of a deleted log, for a while: the next log of this run starts beyond it. */
-  readonly fence: string
-}
-
-/** Log B of a turn, and the turn's record. */
-export interface TurnKeys {
-  /** Like the state of log A, with `@` and the creation of the turn after the head. */
-  readonly state: string
-  readonly processed: string
-  /** First `seq` of each key, and its entry if the payload does not contain the key. */
-  readonly items: string
-  readonly meta: string
-  readonly values: string
-}
-
-export interface ThreadKeys {
-  readonly record: string
-  /** Turns of the thread by ordinal. */
-  readonly turns: string
-  /** Replaced turns, and the turn that took the place of each. */
-  readonly replaced: string
-}
-
-export interface KeyedRecordKeys {
-  /** `<expiry>:<value>` of each value, newest last. */
-  readonly values: string
-  /** The result of one call, while it may be retried. */
-  readonly call: string
-}
+export type RunKeys = ReturnType<RedisKeys['run']>
+export type TurnKeys = ReturnType<RedisKeys['turn']>
 
 /** Keys of a tenant, and keys shared by all tenants. */
 export class RedisKeys {
@@ -63,43 +25,58 @@ export class RedisKeys {
     this.#prefix = tenant === DEFAULT_TENANT ? prefix : `${prefix}:${tenant}`
   }
 
-  run(runId: string): RunKeys {
+  /** Log A of a turn. */
+  run(runId: string) {
     const base = `${this.#prefix}:run:{${tagOf(runId)}}`
     return {
+      /** `<epoch>:<head>`, with `!` once sealed: the state that an append expects. */
       state: `${base}:state`,
+      /** Records since the last full chunk; once the log is sealed, all of it in chunks. */
       events: `${base}:events`,
+      /** Full chunks of an open log. */
       chunks: `${base}:chunks`,
+      /** The Response of the turn, once the log is sealed with one. */
       response: `${base}:response`,
+      /** Owner of the run, epochs, a claim in progress, and the outcome. */
       meta: `${base}:meta`,
+      /** The last epoch of a deleted log, for a while: the next log of this run starts beyond it. */
       fence: `${base}:fence`,
-    }
+    } as const
   }
 
-  turn(turnId: string): TurnKeys {
+  /** Log B of a turn, and the turn's record. */
+  turn(turnId: string) {
     const base = `${this.#prefix}:turn:{${tagOf(turnId)}}`
     return {
+      /** Like the state of log A, with `@` and the creation of the turn after the head. */
       state: `${base}:state`,
       processed: `${base}:processed`,
+      /** First `seq` of each key, and its entry if the payload does not contain the key. */
       items: `${base}:items`,
       meta: `${base}:meta`,
+      /** The keyed records of the turn. */
       values: `${base}:approvals`,
-    }
+    } as const
   }
 
-  thread(threadId: string): ThreadKeys {
+  thread(threadId: string) {
     const record = `${this.#prefix}:thread:{${tagOf(threadId)}}`
-    return { record, turns: `${record}:turns`, replaced: `${record}:replaced` }
+    // Turns of the thread by ordinal; replaced turns, and the turn that took the place of each.
+    return { record, turns: `${record}:turns`, replaced: `${record}:replaced` } as const
   }
 
-  /** `callId` identifies one call with its retries. */
-  keyedRecord(key: string, callId: string): KeyedRecordKeys {
+  /**
+   * `<expiry>:<value>` of each value of a key of the tenant, newest last, and the result of one call, while it may be
+   * retried. `callId` identifies the call with its retries.
+   */
+  keyedRecord(key: string, callId: string) {
     const values = `${this.#prefix}:note:{${tagOf(key)}}`
-    return { values, call: `${values}:call:${callId}` }
+    return { values, call: `${values}:call:${callId}` } as const
   }
 
-  keyedRecordOfTurn(turnId: string, callId: string): KeyedRecordKeys & Pick<TurnKeys, 'meta'> {
+  keyedRecordOfTurn(turnId: string, callId: string) {
     const { meta, values } = this.turn(turnId)
-    return { meta, values, call: `${values}:call:${callId}` }
+    return { meta, values, call: `${values}:call:${callId}` } as const
   }
 
   /** Threads by last change. Only an index. */

@@ -11,7 +11,7 @@ import { LeaseIndex } from './leases.ts'
 import { RedisLog } from './redis-log.ts'
 import { storeError } from './replies.ts'
 import { SharedReaders } from './shared-readers.ts'
-import { AppendQueue, type WriterStore } from './writer.ts'
+import { AppendQueue } from './writer.ts'
 
 /**
  * How to reach the server: a URL, or the options of `@redis/client`, passed on unchanged: TLS, users, sockets,
@@ -106,7 +106,7 @@ function createStore(connection: RedisConnection, options: StoreOptions) {
   const notifier = new ChangeNotifier(connection, clock, onError)
   const retention = new Retention(retentionMs)
   const readers = new SharedReaders({ client, notifier, onError })
-  const writers: WriterStore['writers'] = new Set()
+  const writers = new Set<{ interrupted(): void; flush(): Promise<void> }>()
   let closed: Promise<void> | undefined
   const close = async () => {
     await Promise.allSettled([...writers].map((writer) => writer.flush()))

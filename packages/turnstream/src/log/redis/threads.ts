@@ -4,30 +4,22 @@ import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json
 import { formatThreadPlace, pageLimit, pageOf, parseOrdinal, parseThreadPlace } from '../paging.ts'
 import { checkId, damagedTurn } from '../records.ts'
 import { checkReplaceable } from '../rules.ts'
-import type { RedisClient } from './client.ts'
-import type { RedisKeys, Retention } from './keys.ts'
+import type { RedisKeys } from './keys.ts'
+import type { RedisStore } from './open.ts'
 import { corrupt, list, text, texts, unlessDamaged } from './replies.ts'
 import * as scripts from './scripts/thread.ts'
 import { isSealed, type TurnMeta, type TurnRecords } from './turn-records.ts'
 
-interface ThreadContext {
+interface ThreadStore extends RedisStore {
   readonly keys: RedisKeys
-  readonly client: RedisClient
   readonly records: TurnRecords
-  readonly retention: Retention
 }
 
 export class Threads {
-  readonly #keys: RedisKeys
-  readonly #client: RedisClient
-  readonly #records: TurnRecords
-  readonly #retention: Retention
+  readonly #store: ThreadStore
 
-  constructor({ keys, client, records, retention }: ThreadContext) {
-    this.#keys = keys
-    this.#client = client
-    this.#records = records
-    this.#retention = retention
+  constructor(store: ThreadStore) {
+    this.#store = store
   }
 
   async put(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
@@ -36,11 +28,11 @@ export class Threads {
     const fields: string[] = []
     if (title !== undefined) fields.push('title', title)
     if (metadata !== undefined) fields.push('metadata', JSON.stringify(metadata))
-    const { record } = this.#keys.thread(threadId)
+    const { record } = this.#store.keys.thread(threadId)
     const expected = replaces && `${replaces.creation} ${replaces.version}`
     const condition = expected === undefined ? 'any' : (expected ?? 'none')
-    const args = [this.#retention.logMs, newCreation(), condition, ...fields]
-    const reply = texts(await this.#client.run(scripts.PUT_THREAD, [record], args))
+    const args = [this.#store.retention.logMs, newCreation(), condition, ...fields]
+    const reply = texts(await this.#store.client.run(scripts.PUT_THREAD, [record], args))
     const [creation, ...numbers] = reply
     if (creation === undefined) throw new TurnstreamError('THREAD_CHANGED', threadId)
     const [version = 0, createdAt = 0, updatedAt = 0] = numbers.map(Number)
@@ -50,8 +42,8 @@ export class Threads {
   }
 
   async get(threadId: string): Promise<log.ThreadRecord | undefined> {
-    const { record } = this.#keys.thread(threadId)
-    const reply = await this.#client.command('HMGET', record, ...THREAD_FIELDS)
+    const { record } = this.#store.keys.thread(threadId)
+    const reply = await this.#store.client.command('HMGET', record, ...THREAD_FIELDS)
     const [createdAt, updatedAt, title, metadata, creation, version] = list(reply)
     if (typeof createdAt !== 'string') return undefined
     const times = { createdAt: Number(createdAt), updatedAt: Number(updatedAt) }
@@ -80,13 +72,13 @@ export class Threads {
   async list(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
-    const index = this.#keys.threads
+    const index = this.#store.keys.threads
     const found: { place: string; record: log.ThreadRecord }[] = []
     const gone: ThreadPlace[] = []
     for (let skip = 0; found.length <= limit; skip += limit + 1) {
       const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
       const page = ['LIMIT', String(skip), String(limit + 1), 'WITHSCORES']
-      const reply = list(await this.#client.command('ZRANGE', index, ...range, ...page))
+      const reply = list(await this.#store.client.command('ZRANGE', index, ...range, ...page))
       const places = scored(reply)
       const after = places.filter((each) => from === undefined || isAfter(each, from))
       const records = await Promise.all(after.map((each) => this.#listed(each)))
@@ -106,20 +98,20 @@ export class Threads {
 
   /** Number of threads; may include recently expired ones. */
   async count(): Promise<number> {
-    const index = this.#keys.threads
+    const index = this.#store.keys.threads
     // Every call removes more entries than a caller can add before the next.
-    const oldest = await this.#client.command('ZRANGE', index, '0', '15', 'WITHSCORES')
+    const oldest = await this.#store.client.command('ZRANGE', index, '0', '15', 'WITHSCORES')
     const places = scored(list(oldest))
     const records = await Promise.all(places.map((each) => this.#listed(each)))
     await Promise.all(
       places.filter((_, at) => records[at] === undefined).map((each) => this.#drop(each)),
     )
-    return Number(await this.#client.command('ZCARD', index))
+    return Number(await this.#store.client.command('ZCARD', index))
   }
 
   /** Removes a deleted thread from the index, unless it was added again since. */
   async #drop({ member, score }: ThreadPlace): Promise<void> {
-    await this.#client.run(scripts.DROP, [this.#keys.threads], [member, score])
+    await this.#store.client.run(scripts.DROP, [this.#store.keys.threads], [member, score])
   }
 
   async turns(
@@ -128,21 +120,21 @@ export class Threads {
   ): Promise<log.Page<log.ListedTurn>> {
     const limit = pageLimit(options)
     const { first = 'oldest', cursor, replaced } = options
-    const { turns, replaced: marks } = this.#keys.thread(threadId)
+    const { turns, replaced: marks } = this.#store.keys.thread(threadId)
     const start = first === 'newest' ? '+inf' : '-inf'
     let edge = cursor === undefined ? start : `(${parseOrdinal(cursor)}`
     const found: log.ListedTurn[] = []
     const gone: string[] = []
     for (let isEnd = false; !isEnd && found.length <= limit; ) {
       const args = [first, edge, limit + 1, replaced === true ? 1 : '']
-      const reply = list(await this.#client.run(scripts.LIST_TURNS, [turns, marks], args))
+      const reply = list(await this.#store.client.run(scripts.LIST_TURNS, [turns, marks], args))
       isEnd = reply[0] === 1
       edge = text(reply[1])
       const places = list(reply[2]).map(texts)
       const records = await Promise.all(
         places.map(([turnId = '', ordinal]) => {
           const damaged = damagedTurn({ turnId, threadId, ordinal: Number(ordinal) })
-          return unlessDamaged(this.#records.get(turnId), damaged)
+          return unlessDamaged(this.#store.records.get(turnId), damaged)
         }),
       )
       for (const [at, [member = '', , replacedBy]] of places.entries()) {
@@ -161,17 +153,17 @@ export class Threads {
     { ordinal, replacesFrom }: OpenedTurn,
   ): Promise<boolean> {
     const args = [turnId, ordinal, replacesFrom, replacedBy]
-    return (await this.#client.run(scripts.CONFIRM_TURN, this.#keysOf(threadId), args)) === 1
+    return (await this.#store.client.run(scripts.CONFIRM_TURN, this.#keysOf(threadId), args)) === 1
   }
 
   #keysOf(threadId: string): string[] {
-    const { record, turns, replaced } = this.#keys.thread(threadId)
+    const { record, turns, replaced } = this.#store.keys.thread(threadId)
     return [record, turns, replaced]
   }
 
   async hasTurn(threadId: string, turnId: string): Promise<boolean> {
-    const { turns } = this.#keys.thread(threadId)
-    return (await this.#client.command('ZSCORE', turns, turnId)) !== null
+    const { turns } = this.#store.keys.thread(threadId)
+    return (await this.#store.client.command('ZSCORE', turns, turnId)) !== null
   }
 
   /**
@@ -181,12 +173,12 @@ export class Threads {
   async openTurn(turn: log.NewTurn, leaseMs: number): Promise<OpenedTurn> {
     const { turnId, threadId, threadTitle = '' } = turn
     const replaces = await this.#replaced(turn)
-    const keepMs = this.#retention.threadMs + leaseMs
+    const keepMs = this.#store.retention.threadMs + leaseMs
     let replaced = ''
     for (;;) {
       const args = [turnId, leaseMs, keepMs, replaced, newCreation(), replaces, threadTitle]
       const keys = this.#keysOf(threadId)
-      const reply = texts(await this.#client.run(scripts.OPEN_TURN, keys, args))
+      const reply = texts(await this.#store.client.run(scripts.OPEN_TURN, keys, args))
       const [answer, open = '', ends] = reply
       if (answer === 'unknown') checkReplaceable(turn, undefined)
       if (answer === 'replaced') checkReplaceable(turn, { replacedBy: open })
@@ -207,31 +199,31 @@ export class Threads {
   /** The turn to replace; the list may name one whose record has expired. */
   async #replaced({ turnId, threadId, replaces }: log.NewTurn): Promise<string> {
     if (replaces === undefined) return ''
-    const record = replaces === turnId ? undefined : await this.#records.get(replaces)
+    const record = replaces === turnId ? undefined : await this.#store.records.get(replaces)
     return record?.threadId === threadId ? replaces : NO_TURN
   }
 
   /** Extends the thread's expiry while a turn is open. */
   async keep(threadId: string, leaseMs: number): Promise<void> {
-    const keepMs = this.#retention.threadMs + leaseMs
-    await this.#client.run(scripts.KEEP_KEYS, this.#keysOf(threadId), [keepMs])
+    const keepMs = this.#store.retention.threadMs + leaseMs
+    await this.#store.client.run(scripts.KEEP_KEYS, this.#keysOf(threadId), [keepMs])
   }
 
   /** A mark is stale when its turn has ended, or was not created in time. */
   async #isLeft(turnId: string, ends: number, now: number): Promise<boolean> {
-    const meta = await this.#records.meta(turnId)
+    const meta = await this.#store.records.meta(turnId)
     return meta === undefined ? now >= ends : isSealed(meta)
   }
 
   async closeTurn({ threadId, processed }: TurnMeta, turnId: string): Promise<void> {
     const { ordinal = '', replacesFrom = '' } = processed.fields
-    const args = [turnId, '', this.#retention.threadMs, replacesFrom, ordinal]
-    await this.#client.run(scripts.CLOSE_TURN, this.#keysOf(threadId), args)
+    const args = [turnId, '', this.#store.retention.threadMs, replacesFrom, ordinal]
+    await this.#store.client.run(scripts.CLOSE_TURN, this.#keysOf(threadId), args)
   }
 
   async removeTurn(threadId: string, turnId: string): Promise<void> {
-    const args = [turnId, 1, this.#retention.threadMs]
-    await this.#client.run(scripts.CLOSE_TURN, this.#keysOf(threadId), args)
+    const args = [turnId, 1, this.#store.retention.threadMs]
+    await this.#store.client.run(scripts.CLOSE_TURN, this.#keysOf(threadId), args)
   }
 
   /**
@@ -242,19 +234,19 @@ export class Threads {
     threadId: string,
     removeTurn: (turnId: string) => Promise<unknown>,
   ): Promise<boolean> {
-    const { record, turns } = this.#keys.thread(threadId)
+    const { record, turns } = this.#store.keys.thread(threadId)
     let creation: string | undefined
     let mark: string = crypto.randomUUID()
     let turnIds: string[] = []
     for (;;) {
       const args = [mark, DELETION_MS, ...turnIds]
-      const begun = this.#client.run(scripts.BEGIN_DELETION, [record, turns], args)
+      const begun = this.#store.client.run(scripts.BEGIN_DELETION, [record, turns], args)
       const reply = await unlessDamaged(begun, null)
       if (reply === null) {
         // Such a record cannot hold the mark of a deletion. This begins again without it.
-        await this.#client.command('DEL', record)
-        await this.#client.command('HSET', record, 'creation', mark)
-        await this.#client.command('PEXPIRE', record, String(DELETION_MS))
+        await this.#store.client.command('DEL', record)
+        await this.#store.client.command('HSET', record, 'creation', mark)
+        await this.#store.client.command('PEXPIRE', record, String(DELETION_MS))
         continue
       }
       const [found, holding] = texts(reply)
@@ -263,25 +255,31 @@ export class Threads {
       if (found !== (creation ?? found)) return true
       creation = found
       mark = holding
-      const page = this.#client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
+      const page = this.#store.client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
       turnIds = texts(await unlessDamaged(page, []))
       await Promise.all(turnIds.map((turnId) => removeTurn(turnId)))
       if (turnIds.length > 0) continue
       // The index first: it may name a missing thread, but must not omit an existing one.
-      await this.#client.command('ZREM', this.#keys.threads, threadId)
-      const ended = await this.#client.run(scripts.END_DELETION, this.#keysOf(threadId), [mark])
+      await this.#store.client.command('ZREM', this.#store.keys.threads, threadId)
+      const ended = await this.#store.client.run(scripts.END_DELETION, this.#keysOf(threadId), [
+        mark,
+      ])
       if (ended === 1) return true
     }
   }
 
   async #touch(threadId: string, updatedAt: number): Promise<void> {
-    const { indexMs } = this.#retention
-    await this.#client.run(scripts.INDEX, [this.#keys.threads], [updatedAt, threadId, indexMs])
+    const { indexMs } = this.#store.retention
+    await this.#store.client.run(
+      scripts.INDEX,
+      [this.#store.keys.threads],
+      [updatedAt, threadId, indexMs],
+    )
   }
 
   async #forget(threadId: string, turnIds: readonly string[]): Promise<void> {
     if (turnIds.length === 0) return
-    await this.#client.run(scripts.FORGET_TURNS, this.#keysOf(threadId), turnIds)
+    await this.#store.client.run(scripts.FORGET_TURNS, this.#keysOf(threadId), turnIds)
   }
 }
 

@@ -1,4 +1,3 @@
-import type { Clock } from '@turnstream/core/internal/async/clock'
 import type {
   Lease,
   LogName,
@@ -16,6 +15,7 @@ import { countKnown, turnGone } from '../rules.ts'
 import { StoreWriter, type Taken } from '../writer.ts'
 import type { RedisClient, Script } from './client.ts'
 import type { RedisKeys } from './keys.ts'
+import type { RedisStore } from './open.ts'
 import { corrupt, list, parseState } from './replies.ts'
 import { APPEND_EVENTS, APPEND_PROCESSED, FINISH_CHUNK, READ_EVENTS_STATE } from './scripts/log.ts'
 import { readEntries } from './shared-readers.ts'
@@ -144,15 +144,11 @@ function parseRefusals(reply: unknown): ReadonlyMap<number, unknown> {
   return refusals
 }
 
-export interface WriterStore {
+export interface WriterStore
+  extends Pick<RedisStore, 'client' | 'appends' | 'clock' | 'onError' | 'checkOpen' | 'writers'> {
   readonly keys: RedisKeys
-  readonly client: RedisClient
-  readonly appends: AppendQueue
-  readonly clock: Clock
-  readonly onError: (error: unknown) => void
+  /** Called after a log of this turn was sealed. */
   readonly settle: (turnId: string) => Promise<void>
-  readonly checkOpen: () => void
-  readonly writers: Set<{ interrupted(): void; flush(): Promise<void> }>
 }
 
 /**

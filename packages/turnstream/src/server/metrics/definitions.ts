@@ -131,8 +131,9 @@ export type Metrics = {
 
 export function createMetrics(): Metrics {
   const families = Object.entries(METRICS).map(([name, definition]) => {
-    const create = definition.type === 'histogram' ? histograms : values
-    return [name, create(name, definition)]
+    const { type, buckets = [] }: MetricDefinition = definition
+    const create = () => (type === 'histogram' ? new Histogram(buckets) : new Value())
+    return [name, new Family(name, definition, create)]
   })
   return Object.fromEntries(families) as Metrics
 }
@@ -229,14 +230,6 @@ export class Family<Each extends Series> {
     const lines = [...this.#series].flatMap(([labels, series]) => series.lines(name, labels))
     return [`# HELP ${name} ${escaped(help)}`, `# TYPE ${name} ${type}`, ...lines, ''].join('\n')
   }
-}
-
-export function values(name: string, definition: MetricDefinition): Family<Value> {
-  return new Family(name, definition, () => new Value())
-}
-
-export function histograms(name: string, definition: MetricDefinition): Family<Histogram> {
-  return new Family(name, definition, () => new Histogram(definition.buckets ?? []))
 }
 
 function escaped(text: string): string {

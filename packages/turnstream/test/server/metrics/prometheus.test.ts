@@ -1,6 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { histograms, values } from '../../../src/server/metrics/definitions.ts'
+import {
+  Family,
+  Histogram,
+  type MetricDefinition,
+  Value,
+} from '../../../src/server/metrics/definitions.ts'
 import { parseExposition } from './exposition.ts'
+
+function values(name: string, definition: MetricDefinition): Family<Value> {
+  return new Family(name, definition, () => new Value())
+}
+
+function histograms(name: string, definition: MetricDefinition): Family<Histogram> {
+  return new Family(name, definition, () => new Histogram(definition.buckets ?? []))
+}
 
 describe('a counter', () => {
   test('without labels exists from the start', () => {
