@@ -10,7 +10,7 @@ import type { GatewayContext, GatewayEnv } from './context.ts'
 /** UTF-8 bytes. */
 type Bytes = Uint8Array<ArrayBuffer>
 
-type JsonResponse<Value> = Response & TypedResponse<JSONParsed<Value>, 200, 'json'>
+export type JsonResponse<Value> = Response & TypedResponse<JSONParsed<Value>, 200, 'json'>
 
 /** Queues a read for the caller and sends its JSON. READS_LIMITED, UNREAD_LIMITED, and what `read` throws. */
 export async function sendRead<Value>(

@@ -19,7 +19,7 @@ import { inputItems, type Submitted } from '../../turns/turn-request.ts'
 import type { SubmitOptions } from '../../turns/turn-runner.ts'
 import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
-import { encodeJson, sendJson } from '../json-response.ts'
+import { encodeJson, type JsonResponse, sendJson } from '../json-response.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { type Rejoined, type RepeatedRequest, RequestClient } from '../reattachment.ts'
 import { AnswerSize } from '../streams/answer-size.ts'
@@ -181,7 +181,7 @@ export function answerRequest<Value>(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   { headers, isStreamed, begin, prepare, stream, complete }: VendorAnswer,
-) {
+): Promise<Response | JsonResponse<Value>> {
   return withStreamSlot(c, context, async (slot) => {
     await begin?.()
     const started = await startVendorTurn(c, context, headers, prepare)
