@@ -1,7 +1,6 @@
 import { payloads } from '../../../conformance/src/turn-log/payloads.ts'
 import { ResponseStream } from '../../../core/src/async/response-stream.ts'
-import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
-import type { RunContext } from '../../../core/src/formats/provider-request.ts'
+import type { ProviderRequest, RunContext } from '../../../core/src/formats/provider-request.ts'
 import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 

@@ -2,8 +2,7 @@
 
 import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import { ResponseStream } from '../../../core/src/async/response-stream.ts'
-import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
-import type { RunContext } from '../../../core/src/formats/provider-request.ts'
+import type { ProviderRequest, RunContext } from '../../../core/src/formats/provider-request.ts'
 import type { Submission } from '../../../core/src/formats/submission.ts'
 import type { LogName, TurnLog } from '../../../core/src/log/turn-log.ts'
 import type { StreamEvent, StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'

@@ -112,7 +112,7 @@ export interface VendorTurn {
 }
 
 /** The turn of a request, where it is new. */
-export interface PreparedTurn extends DecodedRequest {
+interface PreparedTurn extends DecodedRequest {
   /** Deletes the content of the turn this long after its end. */
   readonly contentMs?: number
   /** The turn that the request names as the one before. */
