@@ -61,7 +61,8 @@ interface MemoryThread {
 /** The reference implementation: the complete contract, nothing durable. */
 export class MemoryLog implements log.TurnLog {
   readonly retentionMs: number
-  readonly keyedRecords: MemoryKeyedRecords
+  readonly keyedRecords: log.KeyedRecords
+  readonly #keyedRecords: MemoryKeyedRecords
   readonly #clock: Clock
   /** Setting the system clock forward must not expire every turn at once. */
   readonly #steadyNow: () => number
@@ -84,8 +85,9 @@ export class MemoryLog implements log.TurnLog {
       existing: (turnId: string) => this.#turn(turnId),
       waitFor: this.#waitFor.bind(this),
     }
-    const ofDefault = tenants === undefined ? undefined : tenants.of(DEFAULT_TENANT).keyedRecords
-    this.keyedRecords = new MemoryKeyedRecords(turns, this.#steadyNow, ofDefault)
+    const ofDefault = tenants === undefined ? undefined : tenants.of(DEFAULT_TENANT).#keyedRecords
+    this.#keyedRecords = new MemoryKeyedRecords(turns, this.#steadyNow, ofDefault)
+    this.keyedRecords = this.#keyedRecords
     this.#tenants = tenants ?? new Tenants<MemoryLog>(this, (_, all) => new MemoryLog(options, all))
   }
 
@@ -176,7 +178,7 @@ export class MemoryLog implements log.TurnLog {
     this.#checkOpen()
     // Called periodically while a server runs, so that data of idle tenants expires too.
     this.#sweep()
-    this.keyedRecords.sweep()
+    this.#keyedRecords.sweep()
     const orphans: log.Orphan[] = []
     for (const [tenant, each] of this.#tenants.entries()) {
       for (const turnId of each.#expired()) orphans.push({ tenant, turnId })
@@ -311,7 +313,7 @@ export class MemoryLog implements log.TurnLog {
     let sum = 0
     for (const [, each] of this.#tenants.entries()) {
       for (const { bytes } of each.#turns.values()) sum += bytes
-      sum += each.keyedRecords.bytes
+      sum += each.#keyedRecords.bytes
     }
     return sum
   }
