@@ -212,8 +212,8 @@ export const MUTANTS = [
   {
     rule: 'a writer reports when it is full',
     symbol: 'StoreWriter.write',
-    from: '<',
-    to: '<=',
+    from: 'length <',
+    to: 'length <=',
     tests: 'packages/turnstream/test/log/writer.test.ts',
   },
   {
