@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { documents, read, root } from './sources.ts'
+import { documents, PACKAGES, read, root } from './sources.ts'
 
 describe.each(documents())('%s', (document) => {
   const text = read(document)
@@ -11,7 +11,7 @@ describe.each(documents())('%s', (document) => {
   })
 
   test('names only paths that exist', () => {
-    expect(pathsIn(text).filter((path) => !existsSync(join(root, path)))).toEqual([])
+    expect(pathsIn(text).filter((path) => !isPlace(path))).toEqual([])
   })
 
   test('names only npm scripts that exist', () => {
@@ -43,8 +43,19 @@ function headingsOf(text: string): string[] {
   )
 }
 
-/** What stands in backquotes and begins like a path of the repository, if it has no placeholder. */
+const FOLDERS = '(?:\\.ci|bench|docs|scripts|packages|test)/[^`\\s]*'
+const SOURCES = `(?:${PACKAGES.join('|')})/[^\`\\s]*\\.ts`
+
+/** What stands in backquotes and begins like a path, if it has no placeholder. */
 function pathsIn(text: string): string[] {
-  const quoted = [...text.matchAll(/`((?:\.ci|bench|docs|scripts|packages|test)\/[^`\s]*)`/g)]
+  const quoted = [...text.matchAll(new RegExp(`\`(${FOLDERS}|${SOURCES})\``, 'g'))]
   return quoted.map(([, path = '']) => path).filter((path) => !/[<>*…]/.test(path))
+}
+
+/** A path of the repository, or of a package's sources. */
+function isPlace(path: string): boolean {
+  const [name, ...rest] = path.split('/')
+  return [path, `packages/${name}/src/${rest.join('/')}`].some((each) =>
+    existsSync(join(root, each)),
+  )
 }
