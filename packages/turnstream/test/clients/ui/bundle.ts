@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
-import { build, type Rolldown } from 'vite'
+import { build, defaultClientConditions, type Rolldown } from 'vite'
 import { root } from '../../../../../test/repository/sources.ts'
 
 const clients = join(root, 'packages/turnstream/test/clients')
@@ -37,10 +37,7 @@ async function bundle(entry: string): Promise<string> {
     resolve: {
       // Our sources would find another copy.
       dedupe: ['react', 'react-dom'],
-      alias: [
-        { find: /^turnstream\/(\w+)$/, replacement: join(root, 'src/$1.ts') },
-        { find: /^turnstream$/, replacement: join(root, 'packages/turnstream/src/index.ts') },
-      ],
+      conditions: ['@turnstream/source', ...defaultClientConditions],
     },
     build: {
       ...{ write: false, minify: false, target: 'es2023' },
