@@ -32,11 +32,6 @@ export interface Tool extends ToolDefinition {
    */
   readonly needsApproval?: boolean | ((args: Record<string, unknown>) => boolean)
   /**
-   * The id of the only provider whose calls run the tool. Its models are not offered the tool: they know it. A client's
-   * tool with the same name takes its place.
-   */
-  readonly onlyFor?: string
-  /**
    * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the
    * result, as JSON unless it is a string. A thrown error becomes a failed result.
    */
@@ -67,30 +62,18 @@ export class ToolRegistry {
   readonly names: ReadonlySet<string>
   readonly #byName: ReadonlyMap<string, Tool>
   readonly #definitions: readonly ToolDefinition[]
-  readonly #tools: readonly Tool[]
 
   constructor(tools: readonly Tool[] = []) {
     this.#byName = new Map(tools.map((tool) => [tool.name, tool]))
     this.names = new Set(this.#byName.keys())
-    this.#tools = tools
     if (this.#byName.size < tools.length) {
       throw new TurnstreamError('OPTION_INVALID', 'two tools have the same name')
     }
-    const offered = tools.filter(({ onlyFor }) => onlyFor === undefined)
-    this.#definitions = offered.map(({ name, description, parameters }) => ({
+    this.#definitions = tools.map(({ name, description, parameters }) => ({
       name,
       ...(description !== undefined && { description }),
       parameters,
     }))
-  }
-
-  /** Returns the tools of a turn: some are only for one provider, unless its client brings its own. */
-  forTurn({ tools = [] }: SubmissionSettings, providerId: string): ToolRegistry {
-    const own = new Set(tools.map(({ name }) => name))
-    const isLeftOut = ({ name, onlyFor }: Tool) =>
-      onlyFor !== undefined && (onlyFor !== providerId || own.has(name))
-    if (!this.#tools.some(isLeftOut)) return this
-    return new ToolRegistry(this.#tools.filter((tool) => !isLeftOut(tool)))
   }
 
   get(name: string): Tool | undefined {

@@ -289,15 +289,12 @@ export class TurnRunner {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'new turns are not accepted')
     }
     const chosen = this.#options.providers.choose(submission)
-    this.#toolsFor(submission, chosen).check(settings)
+    this.#toolsFor(submission).check(settings)
     return { chosen, ...fitSubmission(submission, chosen) }
   }
 
-  #toolsFor(
-    { serverTools = true, settings = {} }: Submission,
-    { provider }: ChosenModel,
-  ): ToolRegistry {
-    return serverTools ? this.#tools.current().forTurn(settings, provider.id) : NO_TOOLS
+  #toolsFor({ serverTools = true }: Submission): ToolRegistry {
+    return serverTools ? this.#tools.current() : NO_TOOLS
   }
 
   #findAnswers(
@@ -370,7 +367,7 @@ export class TurnRunner {
       ...(answerKey !== undefined && { answerKey }),
     }
     const task = { ...begun, ...named, tenant, threadId, settings, traceContext }
-    const tools = this.#toolsFor(submission, begun)
+    const tools = this.#toolsFor(submission)
     const run = new Turn(task, { ...this.#services, tools, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))

@@ -262,13 +262,3 @@ describe('D2 a call to a tool of the server', () => {
     expect(rig.errors).toEqual([])
   })
 })
-
-test('a tool of one provider runs when it is called, and is not offered', async () => {
-  const hidden = tool('hidden', () => 'found', { onlyFor: 'puppet' })
-  const rounds = [[...call('1', 'hidden'), end('tool_calls')], [end()]]
-  const rig = newRig({ rounds, tools: [hidden, tool('shown', () => '')] })
-  await rig.submit()
-  await rig.settled()
-  expect(rig.provider.calls[0]?.request.tools?.map(({ name }) => name)).toEqual(['shown'])
-  expect((await storyOf(rig.log))[4]).toBe('done r:2 call-1 = found')
-})

@@ -5,7 +5,6 @@ import type {
 import type { Recording } from '@turnstream/core/internal/formats/v2/recording'
 import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
-import { SCRIPTED_ID } from '../../providers/provider.ts'
 import { checkQuickly } from '../../turns/tool-arguments.ts'
 import type { Tool } from '../../turns/tools.ts'
 import { Script } from './script.ts'
@@ -61,7 +60,6 @@ export const POSTCARD_TOOL: Tool = {
     properties: { to: { type: 'string' }, text: { type: 'string' } },
   },
   needsApproval: true,
-  onlyFor: SCRIPTED_ID,
   execute: ({ to }) => `The postcard to ${String(to)} was sent (not really).`,
 }
 

@@ -125,7 +125,8 @@ export function activeProviders(
   )
   const deps = { env, readSecret, store, onLog: onCodexLog }
   const ofCodex = codex === undefined ? [] : [configuredCodex(codex, deps)]
-  const all = [...called, ...ofCodex, scripted(configuration)]
+  const real = [...called, ...ofCodex]
+  const all = [...real, scripted(configuration, real.length === 0)]
   const wanted = settings.defaultProvider ?? (isForCodex ? CODEX_ID : undefined)
   if (wanted === undefined) return all
   const first = all.find(({ provider }) => provider.id === wanted)
@@ -224,11 +225,13 @@ export function defaultModelFor({ kind, setting }: ProviderPlan): string | undef
 /** Models of the scripted provider, the default first. */
 export const SCRIPTED_MODELS: readonly string[] = [...DEMO_MODELS, ...Object.keys(TOOL_MODELS)]
 
-/** The first cassette, if there is one, is the default. */
-function scripted({ settings, cwd }: Configuration): ConfiguredProvider {
+/** The first cassette, if there is one, is the default. The tool of `approval` is only on servers without a provider. */
+function scripted({ settings, cwd }: Configuration, isAlone: boolean): ConfiguredProvider {
   const cassettes = readCassetteModels(settings.cassettes ?? [], cwd, SCRIPTED_MODELS)
-  const recordings: Recordings = { ...demoRecordings, ...TOOL_MODELS, ...cassettes }
+  const { approval, ...toolModels } = TOOL_MODELS
+  const ours = { ...demoRecordings, ...toolModels, ...(isAlone && { approval }) }
+  const recordings: Recordings = { ...ours, ...cassettes }
   const provider = createScriptedProvider({ recordings, speed: settings.scriptedSpeed })
-  const models = [...Object.keys(cassettes), ...SCRIPTED_MODELS]
+  const models = [...Object.keys(cassettes), ...SCRIPTED_MODELS.filter((name) => name in ours)]
   return { provider, models, defaultModel: models[0] ?? '', unlisted: true }
 }

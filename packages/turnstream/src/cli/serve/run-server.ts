@@ -5,6 +5,7 @@ import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError, withoutSummary } from '@turnstream/core/internal/protocol/errors'
 import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
+import { SCRIPTED_ID } from '../../providers/provider.ts'
 import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
 import { type Listening, listen, type RefusedConnections } from '../../server/listen.ts'
@@ -48,7 +49,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
       ...gatewayOptions(options, deps),
       log,
       providers,
-      tools: withPostcards(tools.entries),
+      tools: withDemoTool(tools.entries, options),
       ...(keys !== undefined && { keys: keys.ring }),
     })
     const listening = await listenOn(gateway, options, logger)
@@ -111,9 +112,14 @@ async function startRecorder(
   logger.warn(`recording prompts and answers in ${recorder.directory}`)
 }
 
-/** A tool of the configuration with the same name wins. */
-function withPostcards(tools: OpenTools['entries']): OpenTools['entries'] {
-  return tools.some(({ name }) => name === POSTCARD_TOOL.name) ? tools : [...tools, POSTCARD_TOOL]
+/** Adds the tool of `scripted/approval` to a server without providers, unless a tool has its name. */
+function withDemoTool(
+  tools: OpenTools['entries'],
+  { providers }: ServeOptions,
+): OpenTools['entries'] {
+  const isDemo = providers.every(({ provider }) => provider.id === SCRIPTED_ID)
+  const isTaken = tools.some(({ name }) => name === POSTCARD_TOOL.name)
+  return isDemo && !isTaken ? [...tools, POSTCARD_TOOL] : tools
 }
 
 function countTurns({ turns: { running } }: Gateway): string {

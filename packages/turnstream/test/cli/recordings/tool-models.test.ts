@@ -114,7 +114,7 @@ test('V8 the model approval calls a tool that needs approval, and answers with i
   const { name } = POSTCARD_TOOL
   expect(call).toMatchObject({ final_item: { type: 'function_call', name, arguments: args } })
   expect(end).toMatchObject({ finish_reason: 'tool_calls' })
-  expect(POSTCARD_TOOL).toMatchObject({ needsApproval: true, onlyFor: 'scripted' })
+  expect(POSTCARD_TOOL).toMatchObject({ needsApproval: true })
   const output = {
     type: 'function_call_output',
     id: 'o',
