@@ -45,7 +45,7 @@ const outputs = new Map<string, string>()
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'turnstream-tutorial-'))
   mkdirSync(join(folder, 'node_modules'))
-  symlinkSync(root, join(folder, 'node_modules/turnstream'))
+  symlinkSync(join(root, 'packages/turnstream'), join(folder, 'node_modules/turnstream'))
   symlinkSync(join(root, 'node_modules/openai'), join(folder, 'node_modules/openai'))
   vendor.listen(0, '127.0.0.1')
   await once(vendor, 'listening')
