@@ -1,4 +1,5 @@
-export { type AppendFrame, applyAppend } from '@turnstream/core/internal/protocol/append-frame'
+// For users: turns and threads of a gateway.
+
 export type {
   ItemSnapshot,
   StreamOutput,
@@ -7,7 +8,7 @@ export type {
 export { type Client, type ClientOptions, createClient } from './client/client.ts'
 export type { ConnectionState } from './client/connection.ts'
 export { ClientError } from './client/errors.ts'
-export type { Live, Share } from './client/live.ts'
+export type { Live } from './client/live.ts'
 export type { PageLifecycle } from './client/page.ts'
 export type { Delivery, OnAuth, Token } from './client/requests.ts'
 export type {
@@ -25,4 +26,10 @@ export type {
 } from './client/submit.ts'
 export type { Thread, ThreadState } from './client/thread.ts'
 export type { Turn, TurnState } from './client/turn.ts'
-export { append, apply, EMPTY_VIEW, prepend, type TurnView, type View } from './client/view.ts'
+export type { TurnView, View } from './client/view.ts'
+
+// For other libraries: views of streams that they read themselves.
+
+export { type AppendFrame, applyAppend } from '@turnstream/core/internal/protocol/append-frame'
+export type { Share } from './client/live.ts'
+export { append, apply, EMPTY_VIEW, prepend } from './client/view.ts'

@@ -21,7 +21,7 @@ export class ChatCompletionsEncoder {
   }
 
   /** Whether the response has ended. Only `[DONE]` follows. */
-  get done(): boolean {
+  get isOver(): boolean {
     return this.#writer.isOver
   }
 
@@ -33,7 +33,7 @@ export class ChatCompletionsEncoder {
 
   /** Like `encode`, as SSE text, with `[DONE]` after the end. */
   encodeSse(event: StreamEvent): string {
-    if (this.done) return ''
+    if (this.isOver) return ''
     const delta = this.#reader.encodeDelta(event, this.#encodeDelta)
     return delta ?? this.#toSse(this.encode(event))
   }
@@ -47,14 +47,9 @@ export class ChatCompletionsEncoder {
 
   #toSse(frames: readonly ChatFrame[]): string {
     const data = frames.map((frame) => JSON.stringify(frame))
-    if (this.done) data.push(DONE)
+    if (this.isOver) data.push(DONE)
     return data.map((each) => encodeSse({ data: each })).join('')
   }
-}
-
-/** Returns the SSE frames of an event, including `[DONE]` when it ends the response. */
-export function chatCompletionsSse(encoder: ChatCompletionsEncoder, event: StreamEvent): string {
-  return encoder.encodeSse(event)
 }
 
 export function writeChatCompletions(

@@ -6,27 +6,27 @@ import type { Usage } from '../../protocol/stream-event.ts'
 /** Data of the last frame of a stream. */
 export const DONE = '[DONE]'
 
-export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
+export type ResponsesItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
 export type ResponsesPart =
   | { type: 'output_text'; text: string; annotations: unknown[]; logprobs: [] }
   | { type: 'refusal'; refusal: string }
 
-interface ResponsesMessage {
+export interface ResponsesMessage {
   id: string
   type: 'message'
-  status: ItemStatus
+  status: ResponsesItemStatus
   role: 'assistant'
   content: ResponsesPart[]
   phase?: string
 }
 
-interface ReasoningText {
+export interface ResponsesReasoningText {
   type: 'reasoning_text'
   text: string
 }
 
-interface SummaryText {
+export interface ResponsesSummaryText {
   type: 'summary_text'
   text: string
 }
@@ -34,23 +34,23 @@ interface SummaryText {
 export interface ResponsesReasoning {
   id: string
   type: 'reasoning'
-  summary: SummaryText[]
-  content?: ReasoningText[]
+  summary: ResponsesSummaryText[]
+  content?: ResponsesReasoningText[]
   encrypted_content?: string | null
-  status: ItemStatus
+  status: ResponsesItemStatus
 }
 
-interface ResponsesFunctionCall {
+export interface ResponsesFunctionCall {
   id: string
   type: 'function_call'
-  status: ItemStatus
+  status: ResponsesItemStatus
   call_id: string
   name: string
   arguments: string
   namespace?: string
 }
 
-interface ResponsesCustomCall {
+export interface ResponsesCustomCall {
   id: string
   type: 'custom_tool_call'
   call_id: string
@@ -65,7 +65,7 @@ export type ResponsesItem =
   | ResponsesFunctionCall
   | ResponsesCustomCall
 
-type ResponsesStatus =
+export type ResponsesStatus =
   | 'queued'
   | 'in_progress'
   | 'completed'
@@ -178,19 +178,17 @@ function wholeTool(tool: unknown): unknown {
 }
 
 /** The name of reasoning text events: OpenAI's, and the one in Open Responses. */
-export type ReasoningName = 'response.reasoning_text' | 'response.reasoning'
+export type ResponsesReasoningName = 'response.reasoning_text' | 'response.reasoning'
 
-interface InItem {
+export interface ResponsesItemPlace {
   item_id: string
   output_index: number
 }
 
-type Sequenced<Event> = Event & { sequence_number: number }
-
-export type ResponsesEvent = Sequenced<UnnumberedEvent>
+export type ResponsesEvent = ResponsesUnnumberedEvent & { sequence_number: number }
 
 /** An event without its place in the stream. */
-export type UnnumberedEvent =
+export type ResponsesUnnumberedEvent =
   | {
       type:
         | 'response.created'
@@ -205,38 +203,58 @@ export type UnnumberedEvent =
       output_index: number
       item: ResponsesItem
     }
-  | (InItem & {
+  | (ResponsesItemPlace & {
       type: 'response.content_part.added' | 'response.content_part.done'
       content_index: 0
-      part: ResponsesPart | ReasoningText
+      part: ResponsesPart | ResponsesReasoningText
     })
-  | (InItem & {
+  | (ResponsesItemPlace & {
       type: 'response.output_text.delta'
       content_index: 0
       delta: string
       logprobs: []
     })
-  | (InItem & {
+  | (ResponsesItemPlace & {
       type: 'response.output_text.done'
       content_index: 0
       text: string
       logprobs: []
     })
-  | (InItem & { type: 'response.refusal.delta'; content_index: 0; delta: string })
-  | (InItem & { type: 'response.refusal.done'; content_index: 0; refusal: string })
-  | (InItem & { type: `${ReasoningName}.delta`; content_index: 0; delta: string })
-  | (InItem & { type: `${ReasoningName}.done`; content_index: 0; text: string })
-  | (InItem & {
+  | (ResponsesItemPlace & { type: 'response.refusal.delta'; content_index: 0; delta: string })
+  | (ResponsesItemPlace & { type: 'response.refusal.done'; content_index: 0; refusal: string })
+  | (ResponsesItemPlace & {
+      type: `${ResponsesReasoningName}.delta`
+      content_index: 0
+      delta: string
+    })
+  | (ResponsesItemPlace & {
+      type: `${ResponsesReasoningName}.done`
+      content_index: 0
+      text: string
+    })
+  | (ResponsesItemPlace & {
       type: 'response.reasoning_summary_part.added' | 'response.reasoning_summary_part.done'
       summary_index: 0
-      part: SummaryText
+      part: ResponsesSummaryText
     })
-  | (InItem & { type: 'response.reasoning_summary_text.delta'; summary_index: 0; delta: string })
-  | (InItem & { type: 'response.reasoning_summary_text.done'; summary_index: 0; text: string })
-  | (InItem & { type: 'response.function_call_arguments.delta'; delta: string })
-  | (InItem & { type: 'response.function_call_arguments.done'; name: string; arguments: string })
-  | (InItem & { type: 'response.custom_tool_call_input.delta'; delta: string })
-  | (InItem & { type: 'response.custom_tool_call_input.done'; input: string })
+  | (ResponsesItemPlace & {
+      type: 'response.reasoning_summary_text.delta'
+      summary_index: 0
+      delta: string
+    })
+  | (ResponsesItemPlace & {
+      type: 'response.reasoning_summary_text.done'
+      summary_index: 0
+      text: string
+    })
+  | (ResponsesItemPlace & { type: 'response.function_call_arguments.delta'; delta: string })
+  | (ResponsesItemPlace & {
+      type: 'response.function_call_arguments.done'
+      name: string
+      arguments: string
+    })
+  | (ResponsesItemPlace & { type: 'response.custom_tool_call_input.delta'; delta: string })
+  | (ResponsesItemPlace & { type: 'response.custom_tool_call_input.done'; input: string })
   | { type: 'error'; error: { type: string; code: string; message: string; param: null } }
 
 export function responsesUsage(usage: Usage): ResponsesUsage {
@@ -286,7 +304,7 @@ export function encryptedContentOf(metadata: Record<string, unknown> | undefined
 export function summaryOf(
   metadata: Record<string, unknown> | undefined,
   text: string,
-): SummaryText[] {
+): ResponsesSummaryText[] {
   const openai = metadata?.['openai']
   const parts: unknown = isRecord(openai) ? openai['summary'] : undefined
   const texts = Array.isArray(parts) ? parts.filter(isSummaryText) : []
@@ -294,6 +312,6 @@ export function summaryOf(
   return isWhole && texts.length > 1 ? texts : [{ type: 'summary_text', text }]
 }
 
-function isSummaryText(part: unknown): part is SummaryText {
+function isSummaryText(part: unknown): part is ResponsesSummaryText {
   return isRecord(part) && part['type'] === 'summary_text' && typeof part['text'] === 'string'
 }

@@ -16,20 +16,20 @@ import {
   annotationsOf,
   ENCRYPTED_CONTENT,
   encryptedContentOf,
-  type ItemStatus,
   phaseOf,
-  type ReasoningName,
   type ResponsesEvent,
   type ResponsesItem,
+  type ResponsesItemStatus,
   type ResponsesObject,
   type ResponsesParameters,
   type ResponsesPart,
   type ResponsesReasoning,
+  type ResponsesReasoningName,
+  type ResponsesUnnumberedEvent,
   type ResponsesUsage,
   responsesParameters,
   responsesUsage,
   summaryOf,
-  type UnnumberedEvent,
 } from './wire.ts'
 
 /** Ids of a response whose log does not start with `response_start`. */
@@ -57,7 +57,7 @@ interface Shown {
   readonly index: number
   /** Undefined for a plain function. */
   readonly tool: NamedTool | undefined
-  status: ItemStatus
+  status: ResponsesItemStatus
   /** Whether a part of reasoning was announced. A message always has one. */
   hasPart: boolean
   /** The frame of a delta before and after its text, except for the sequence number. */
@@ -84,13 +84,13 @@ const RUNNING: Ending = {
 }
 
 /** The type of a delta by the kind of its item. Custom calls have none: their input is known at the end. */
-type DeltaType = Extract<UnnumberedEvent, { delta: string }>['type']
+type DeltaType = Extract<ResponsesUnnumberedEvent, { delta: string }>['type']
 
 /** Writes one response as the events of OpenAI's Responses API, numbered from 0. */
 export class ResponsesWriter implements AnswerSink {
   readonly #head: ResponsesHead
   readonly #inputChars: () => number
-  readonly #reasoningName: ReasoningName
+  readonly #reasoningName: ResponsesReasoningName
   readonly #shown = new Map<AnswerItem, Shown>()
   #parameters: ResponsesParameters
   #tools = new Map<string, NamedTool>()
@@ -230,7 +230,7 @@ export class ResponsesWriter implements AnswerSink {
     if (shown === undefined || shown.tool?.isCustom) return
     if (item.kind === 'reasoning' && !shown.hasPart) this.#openPart(shown)
     const { type, ...fields } = this.#delta(shown)
-    this.#push({ type, ...fields, delta, ...logprobsOf(type) } as UnnumberedEvent)
+    this.#push({ type, ...fields, delta, ...logprobsOf(type) } as ResponsesUnnumberedEvent)
   }
 
   /** The frame of an item's deltas, for a caller that writes them as text. */
@@ -396,7 +396,11 @@ export class ResponsesWriter implements AnswerSink {
     return { id, type: 'custom_tool_call', ...call, input }
   }
 
-  #reasoningOf({ text, metadata }: AnswerItem, id: string, status: ItemStatus): ResponsesReasoning {
+  #reasoningOf(
+    { text, metadata }: AnswerItem,
+    id: string,
+    status: ResponsesItemStatus,
+  ): ResponsesReasoning {
     const hasText = text !== ''
     const isSummary = hasText && this.#hasSummaries
     return {
@@ -409,7 +413,7 @@ export class ResponsesWriter implements AnswerSink {
     }
   }
 
-  #push({ type, ...fields }: UnnumberedEvent): void {
+  #push({ type, ...fields }: ResponsesUnnumberedEvent): void {
     const event = { type, sequence_number: this.#nextNumber++, ...fields }
     if ('output_index' in fields && fields.output_index < 0) return
     this.#events.push(event as ResponsesEvent)

@@ -3,10 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import OpenAI, { APIError } from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  ChatCompletionsEncoder,
-  chatCompletionsSse,
-} from '../../../src/formats/chat-completions/write.ts'
+import { ChatCompletionsEncoder } from '../../../src/formats/chat-completions/write.ts'
 import { toChatCompletion } from '../../../src/formats/chat-completions/write-completion.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import {
@@ -129,7 +126,7 @@ function respond({ model, stream, stream_options }: ChatRequest, response: Serve
   const includeUsage = stream_options?.include_usage === true
   const encoder = new ChatCompletionsEncoder({ ...options, includeUsage })
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
-  for (const event of turn) response.write(chatCompletionsSse(encoder, event))
+  for (const event of turn) response.write(encoder.encodeSse(event))
   response.end()
 }
 

@@ -23,12 +23,12 @@ function both(events: readonly StreamEvent[], includeUsage: boolean) {
   const chunks = events.flatMap((event) => encoder.encode(event))
   const data = [
     ...chunks.map((chunk) => JSON.stringify(chunk)),
-    ...(encoder.done ? ['[DONE]'] : []),
+    ...(encoder.isOver ? ['[DONE]'] : []),
   ]
   return {
     short,
     long: data.map((each) => `data: ${each}\n\n`).join(''),
-    done: [fast.done, encoder.done],
+    done: [fast.isOver, encoder.isOver],
   }
 }
 

@@ -7,10 +7,7 @@ import type {
   ChatFrame,
   ChatToolCallDelta,
 } from '../../../src/formats/chat-completions/wire.ts'
-import {
-  ChatCompletionsEncoder,
-  chatCompletionsSse,
-} from '../../../src/formats/chat-completions/write.ts'
+import { ChatCompletionsEncoder } from '../../../src/formats/chat-completions/write.ts'
 import type { ChatCompletionsOptions } from '../../../src/formats/chat-completions/write-chunks.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import { open } from '../../processor/events.ts'
@@ -26,7 +23,7 @@ export function encodeAll(events: readonly StreamEvent[], extra: Extra = {}): Ch
 
 export function sseOf(events: readonly StreamEvent[], extra: Extra = {}): string {
   const encoder = new ChatCompletionsEncoder({ ...HEAD, ...extra })
-  return events.map((event) => chatCompletionsSse(encoder, event)).join('')
+  return events.map((event) => encoder.encodeSse(event)).join('')
 }
 
 /** A call whose name and id are known from the start. */

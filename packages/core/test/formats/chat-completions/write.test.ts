@@ -53,9 +53,9 @@ describe('the frame of a stream', () => {
   test('nothing follows the end, and done is true', () => {
     const encoder = new ChatCompletionsEncoder(HEAD)
     encoder.encode(start())
-    expect(encoder.done).toBe(false)
+    expect(encoder.isOver).toBe(false)
     encoder.encode(responseDone())
-    expect(encoder.done).toBe(true)
+    expect(encoder.isOver).toBe(true)
     const late = [start(), open('a'), done('a', 'late'), usage(1, 2), responseDone()]
     expect(late.flatMap((each) => encoder.encode(each))).toEqual([])
   })

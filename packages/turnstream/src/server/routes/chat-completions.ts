@@ -111,7 +111,7 @@ export function chatAnswerEncoder(options: ChatCompletionsOptions): AnswerEncode
   const encoder = new ChatCompletionsEncoder(options)
   return {
     get isOver() {
-      return encoder.done
+      return encoder.isOver
     },
     encodeSse: (event) => encoder.encodeSse(event),
     interruptionSse({ code, message }) {
