@@ -1,5 +1,4 @@
-import type { Recording } from '../packages/core/src/formats/v2/recording.ts'
-import type { StreamEvent } from '../packages/core/src/protocol/stream-event.ts'
+import type { Recording, StreamEvent } from '../packages/core/src/index.ts'
 import {
   DEMO_MODELS,
   type DemoModel,

@@ -6,7 +6,7 @@ import {
   modelPaces,
   turnText,
 } from '../../bench/gateway-turns.mjs'
-import { ResponseReducer } from '../../packages/core/src/reducer/reduce.ts'
+import { ResponseReducer } from '../../packages/core/src/index.ts'
 
 const PACE = { atOnce: 100, tokens: 30, perSecond: 30 }
 

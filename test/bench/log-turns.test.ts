@@ -1,11 +1,15 @@
 import { deflateRawSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { eventTexts, snapshotsOf, TOKEN_CHARS, turnOf } from '../../bench/log-turns.mjs'
-import { DEFAULT_BATCH_GRADIENT } from '../../packages/core/src/processor/options.ts'
+import {
+  DEFAULT_BATCH_GRADIENT,
+  initialReducerState,
+  isStreamEvent,
+  reduce,
+  toResponse,
+} from '../../packages/core/src/index.ts'
 import { eventIdsOf } from '../../packages/core/src/protocol/ids.ts'
-import { isStreamEvent } from '../../packages/core/src/protocol/stream-event-guard.ts'
-import { initialReducerState, reduce, toResponse } from '../../packages/core/src/reducer/reduce.ts'
-import { streamOutputSchema } from '../../packages/core/src/schemas/stream-output.ts'
+import { streamOutputSchema } from '../../packages/core/src/schemas.ts'
 
 test('a turn has valid events whose deltas of four characters form its text', () => {
   const turn = turnOf(7, 1000)

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { itemStart, messageTurn, sortableId, TEXT, tokenDeltas } from '../../bench/turns.mjs'
-import { estimateTokenCount } from '../../packages/core/src/processor/options.ts'
-import { isStreamEvent } from '../../packages/core/src/protocol/stream-event-guard.ts'
+import { estimateTokenCount, isStreamEvent } from '../../packages/core/src/index.ts'
 
 test('the deltas are valid events of one token each, with unique ids', () => {
   const deltas = tokenDeltas(2500, 32)

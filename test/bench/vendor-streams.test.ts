@@ -6,7 +6,7 @@ import {
 } from '../../bench/vendor-streams.mjs'
 import { createReader } from '../../packages/core/src/formats/format.ts'
 import { SOURCES, type SourceName } from '../../packages/core/src/formats/registry.ts'
-import { ResponseReducer } from '../../packages/core/src/reducer/reduce.ts'
+import { ResponseReducer } from '../../packages/core/src/index.ts'
 
 function reduce(vendor: SourceName, chunks: Uint8Array[]) {
   const unknown: string[] = []

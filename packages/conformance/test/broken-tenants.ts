@@ -1,4 +1,4 @@
-import { TurnstreamError } from '../../core/src/protocol/errors.ts'
+import { TurnstreamError } from '../../core/src/index.ts'
 import { type Break, broken } from './broken.ts'
 
 /** The logs of other tenants, changed. */

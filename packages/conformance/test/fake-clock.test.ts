@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { fakeClock } from '../src/fake-clock.ts'
+import { fakeClock } from '../src/index.ts'
 
 describe('fakeClock', () => {
   test('stands still until it is moved', async () => {

@@ -8,7 +8,7 @@ import type {
   TurnLog,
   TurnSnapshot,
 } from '../../core/src/log/turn-log.ts'
-import { MemoryLog } from '../../turnstream/src/log/memory-log.ts'
+import { MemoryLog } from '../../turnstream/src/server.ts'
 import { describeTurnLog, fakeClock } from '../src/index.ts'
 import { type Break, broken, brokenRecords, brokenStore, brokenWriter, storeIn } from './broken.ts'
 import { BROKEN_TENANTS } from './broken-tenants.ts'

@@ -1,4 +1,5 @@
 /** The tokens of a client, and what it does when one is refused. */
+
 import { expect, test, vi } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
 import {
@@ -7,7 +8,7 @@ import {
   startServer,
   type TestServer,
 } from '../../../turnstream/test/server/support.ts'
-import { type ClientOptions, createClient } from '../../src/client/client.ts'
+import { type ClientOptions, createClient } from '../../src/index.ts'
 
 /** A client whose reconnects do not wait. */
 function clientOf(server: TestServer, options: ClientOptions = {}) {

@@ -11,11 +11,14 @@ import {
 import { end, answer as say, call as toolCall } from '../../../turnstream/test/turns/payloads.ts'
 import { puppet } from '../../../turnstream/test/turns/rig.ts'
 import { tool } from '../../../turnstream/test/turns/some-tools.ts'
-import { type ClientOptions, createClient } from '../../src/client/client.ts'
-import { ClientError } from '../../src/client/errors.ts'
-import type { SubmitRequest } from '../../src/client/submit.ts'
-import type { ThreadState } from '../../src/client/thread.ts'
-import type { TurnState } from '../../src/client/turn.ts'
+import {
+  ClientError,
+  type ClientOptions,
+  createClient,
+  type SubmitRequest,
+  type ThreadState,
+  type TurnState,
+} from '../../src/index.ts'
 import { cutAfter } from './support.ts'
 
 /** A client whose requests a test may watch, and whose reconnects do not wait. */

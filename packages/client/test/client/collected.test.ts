@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
 import { startServer } from '../../../turnstream/test/server/support.ts'
-import { createClient } from '../../src/client/client.ts'
+import { createClient } from '../../src/index.ts'
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')

@@ -11,7 +11,7 @@ import {
   type Phase,
   transition,
 } from '../../src/client/connection.ts'
-import { ClientError } from '../../src/client/errors.ts'
+import { ClientError } from '../../src/index.ts'
 
 const CAUSE = new ClientError('cut')
 const REFUSAL = new ClientError('no', { status: 400, code: 'REQUEST_INVALID' })

@@ -1,8 +1,8 @@
 /** What a client tells of commands that wait to be sent again. */
+
 import { expect, test, vi } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { createClient } from '../../src/client/client.ts'
-import type { Delivery } from '../../src/client/requests.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import { createClient, type Delivery } from '../../src/index.ts'
 import { FakePage } from './support.ts'
 
 const NOW = 1_000_000

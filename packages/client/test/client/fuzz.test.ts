@@ -2,19 +2,21 @@
  * A client behind a network that does everything wrong, against the gateway itself. Whatever happens, the client ends
  * with what a reader sees that loads the thread afterwards.
  */
+
 import { deepStrictEqual, ok } from 'node:assert/strict'
 import { expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { forSeeds, type Random } from '../../../conformance/src/turn-log/random.ts'
-import type { Clock } from '../../../core/src/async/clock.ts'
-import { MemoryLog } from '../../../turnstream/src/log/memory-log.ts'
-import { createGateway, type Gateway } from '../../../turnstream/src/server/gateway.ts'
-import { Providers } from '../../../turnstream/src/turns/providers.ts'
+import type { Clock } from '../../../core/src/index.ts'
+import {
+  createGateway,
+  type Gateway,
+  MemoryLog,
+  Providers,
+} from '../../../turnstream/src/server.ts'
 import { HeldProvider } from '../../../turnstream/test/server/held-provider.ts'
 import { UNLIMITED } from '../../../turnstream/test/server/unlimited.ts'
-import { createClient } from '../../src/client/client.ts'
-import type { TurnView } from '../../src/client/view.ts'
-import { apply, EMPTY_VIEW } from '../../src/client/view.ts'
+import { apply, createClient, EMPTY_VIEW, type TurnView } from '../../src/index.ts'
 import { FakePage } from './support.ts'
 
 const URL = 'http://gateway'

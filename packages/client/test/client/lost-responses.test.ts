@@ -1,4 +1,5 @@
 /** Commands whose responses are lost: they are sent again, and must not fail because the first one has worked. */
+
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
 import {
@@ -9,7 +10,7 @@ import {
 import { end, answer as say, call as toolCall } from '../../../turnstream/test/turns/payloads.ts'
 import { puppet } from '../../../turnstream/test/turns/rig.ts'
 import { tool } from '../../../turnstream/test/turns/some-tools.ts'
-import { type ClientOptions, createClient } from '../../src/client/client.ts'
+import { type ClientOptions, createClient } from '../../src/index.ts'
 
 /** Loses the first response to a request with this method and path. */
 function losing(server: TestServer, method: string, path: RegExp, options: ClientOptions = {}) {

@@ -1,17 +1,18 @@
 /** Pages whose threads all use one connection. */
+
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import {
   call,
   finishedTurn,
   startServer,
   type TestServer,
 } from '../../../turnstream/test/server/support.ts'
-import { type ClientOptions, createClient } from '../../src/client/client.ts'
 import { PATIENCE_MS } from '../../src/client/multiplex.ts'
-import { type ShareOptions, shareConnections } from '../../src/client/share.ts'
 import { postTo } from '../../src/client/thread-streams.ts'
+import { type ClientOptions, createClient } from '../../src/index.ts'
+import { type ShareOptions, shareConnections } from '../../src/share.ts'
 import { FakePage, TestLocks } from './support.ts'
 
 interface TabOptions extends ClientOptions {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ROUTES } from '../../../core/src/protocol/names.ts'
-import { createClient } from '../../src/client/client.ts'
 import { path } from '../../src/client/paths.ts'
+import { createClient } from '../../src/index.ts'
 
 test('the paths of the client are those of the gateway', async () => {
   const requested: string[] = []

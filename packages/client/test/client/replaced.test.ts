@@ -1,4 +1,5 @@
 /** V14: turns that are replaced while a client follows their thread. */
+
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
 import {
@@ -6,7 +7,7 @@ import {
   startServer,
   type TestServer,
 } from '../../../turnstream/test/server/support.ts'
-import { createClient } from '../../src/client/client.ts'
+import { createClient } from '../../src/index.ts'
 
 /** A thread with more turns than a page has: 0 to 24. */
 async function longThread(): Promise<TestServer> {

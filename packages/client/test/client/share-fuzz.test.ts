@@ -1,4 +1,5 @@
 /** Pages that share connections while they come, go and freeze, over a channel that keeps the order of each sender only. */
+
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
@@ -8,9 +9,9 @@ import {
   startServer,
   type TestServer,
 } from '../../../turnstream/test/server/support.ts'
-import { createClient } from '../../src/client/client.ts'
 import { currentClock } from '../../src/client/page.ts'
-import { shareConnections } from '../../src/client/share.ts'
+import { createClient } from '../../src/index.ts'
+import { shareConnections } from '../../src/share.ts'
 import { TestLocks } from './support.ts'
 
 /** Runs the tasks of a page in order, and none while the page is frozen. */

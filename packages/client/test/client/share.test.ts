@@ -1,7 +1,8 @@
 /** Pages that share a connection, over real BroadcastChannels. */
+
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { Random } from '../../../conformance/src/turn-log/random.ts'
 import {
   finishedTurn,
@@ -9,9 +10,8 @@ import {
   startServer,
   type TestServer,
 } from '../../../turnstream/test/server/support.ts'
-import { type ClientOptions, createClient } from '../../src/client/client.ts'
-import type { Live } from '../../src/client/live.ts'
-import { type ShareOptions, shareConnections } from '../../src/client/share.ts'
+import { type ClientOptions, createClient, type Live } from '../../src/index.ts'
+import { type ShareOptions, shareConnections } from '../../src/share.ts'
 import { FakePage, TestLocks } from './support.ts'
 
 afterEach(() => {

@@ -1,9 +1,9 @@
 /** What a client does with streams that go wrong, on a clock and a page of the test. */
+
 import { describe, expect, test, vi } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
-import { encodeSse } from '../../../core/src/sse/encode.ts'
-import { createClient } from '../../src/client/client.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import { encodeSse, type StreamOutput } from '../../../core/src/index.ts'
+import { createClient } from '../../src/index.ts'
 import { FakePage } from './support.ts'
 
 const STREAM = { 'content-type': 'text/event-stream; charset=utf-8' }

@@ -1,5 +1,5 @@
-import type { Locks } from '../../src/client/multiplex.ts'
-import type { PageLifecycle } from '../../src/client/page.ts'
+import type { PageLifecycle } from '../../src/index.ts'
+import type { Locks } from '../../src/share.ts'
 
 /** The response to a request, with its body cut after so many bytes. */
 export async function cutAfter(bytes: number, response: Response): Promise<Response> {

@@ -1,8 +1,8 @@
 /** What a thread shows, with responses in an order that the test decides. */
+
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { createClient } from '../../src/client/client.ts'
-import type { Live } from '../../src/client/live.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import { createClient, type Live } from '../../src/index.ts'
 import { FakePage } from './support.ts'
 
 const HISTORY = {

@@ -1,10 +1,10 @@
 /** V7: tool arguments while the model writes them. */
+
 import { expect, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../../core/src/index.ts'
 import { heldTurn, startServer } from '../../../turnstream/test/server/support.ts'
-import { createClient } from '../../src/client/client.ts'
-import type { TurnView } from '../../src/client/view.ts'
+import { createClient, type TurnView } from '../../src/index.ts'
 
 const ARGUMENTS = JSON.stringify({ text: 'x'.repeat(100) })
 const HALF = ARGUMENTS.slice(0, 60)

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
+import type { StreamOutput } from '../../../core/src/index.ts'
 import { setUp } from '../../../core/test/processor/sinks.ts'
 import { type RandomTurn, randomTurn } from '../../../core/test/processor/turns.ts'
-import { apply, EMPTY_VIEW, prepend, type View } from '../../src/client/view.ts'
+import { apply, EMPTY_VIEW, prepend, type View } from '../../src/index.ts'
 
 /** What the processor makes of a random turn. */
 async function outputsOf({ events }: RandomTurn): Promise<StreamOutput[]> {

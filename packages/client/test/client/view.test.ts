@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type {
-  ItemSnapshot,
-  StreamOutput,
-  ToolCall,
-} from '../../../core/src/protocol/stream-output.ts'
+import type { ItemSnapshot, StreamOutput, ToolCall } from '../../../core/src/index.ts'
 import { outputsOf } from '../../../turnstream/test/server/streams/turns.ts'
-import { append, apply, EMPTY_VIEW, prepend, type View } from '../../src/client/view.ts'
+import { append, apply, EMPTY_VIEW, prepend, type View } from '../../src/index.ts'
 
 function view(...outputs: StreamOutput[]): View {
   return outputs.reduce(apply, EMPTY_VIEW)

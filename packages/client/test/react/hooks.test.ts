@@ -2,15 +2,14 @@ import { setImmediate as settled } from 'node:timers/promises'
 import type { FC } from 'react'
 import { describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import type { ItemSnapshot } from '../../../core/src/protocol/stream-output.ts'
+import type { ItemSnapshot } from '../../../core/src/index.ts'
 import {
   finishedTurn,
   heldTurn,
   startServer,
   type TestServer,
 } from '../../../turnstream/test/server/support.ts'
-import { type ClientOptions, createClient } from '../../src/client/client.ts'
-import type { TurnView } from '../../src/client/view.ts'
+import { type ClientOptions, createClient, type TurnView } from '../../src/index.ts'
 import { FakePage } from '../client/support.ts'
 import { openReactPage, type ReactPage } from './support.ts'
 

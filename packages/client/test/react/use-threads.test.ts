@@ -2,9 +2,8 @@ import type { FC } from 'react'
 import { expect, test, vi } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
 import { finishedTurn, startServer } from '../../../turnstream/test/server/support.ts'
-import { type Client, createClient } from '../../src/client/client.ts'
-import type { ThreadList } from '../../src/client/submit.ts'
-import type { ThreadsState } from '../../src/react/use-threads.ts'
+import { type Client, createClient, type ThreadList } from '../../src/index.ts'
+import type { ThreadsState } from '../../src/react.ts'
 import { openReactPage } from './support.ts'
 
 // The first test loads the libraries.

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { sleep, systemClock } from '../../src/async/clock.ts'
 import { look } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type FakeClock, fakeClock } from '../../../conformance/src/fake-clock.ts'
-import type { Clock } from '../../src/async/clock.ts'
+import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import { IdleTimer } from '../../src/async/idle-timer.ts'
+import type { Clock } from '../../src/index.ts'
 
 describe('IdleTimer', () => {
   let time: FakeClock

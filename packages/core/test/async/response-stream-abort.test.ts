@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
 import { collectGarbage, outcome, readAll, settle } from './support.ts'
 

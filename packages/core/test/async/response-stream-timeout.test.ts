@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type FakeClock, fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
 import { look, outcome, readAll } from './support.ts'
 

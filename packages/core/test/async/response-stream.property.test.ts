@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { ResponseStream, ResponseStreamError } from '../../../turnstream/src/index.ts'
 import { outcome, settle } from './support.ts'
 

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { Cassette, CassetteCall, TimedEvent } from '../../src/cassettes/cassette.ts'
-import { compareCassettes } from '../../src/cassettes/compare.ts'
+import {
+  type Cassette,
+  type CassetteCall,
+  compareCassettes,
+  type TimedEvent,
+} from '../../src/index.ts'
 import { cassetteOf, recordedCall, toolsEvents } from './samples.ts'
 
 /** The same events with other ids and times. */

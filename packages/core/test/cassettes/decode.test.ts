@@ -6,7 +6,7 @@ import { caseCount } from '../../../../test/case-count.ts'
 import { encodeEntry, encodeHeader } from '../../src/cassettes/cassette.ts'
 import { CassetteDecoder, decodeHeader, readCassette } from '../../src/cassettes/decode.ts'
 import { computeOutputs } from '../../src/cassettes/layers.ts'
-import { cassetteLineSchema } from '../../src/schemas/cassette.ts'
+import { cassetteLineSchema } from '../../src/schemas.ts'
 import { cassetteOf, decode, encode, HEADER, recordedCall, toolsEvents } from './samples.ts'
 
 const HEAD = encodeHeader({ createdAt: 1000 })

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import type { CassetteCall } from '../../src/cassettes/cassette.ts'
 import { cassetteEvents, cassetteOutputs, computeOutputs } from '../../src/cassettes/layers.ts'
 import { vendorOf } from '../../src/cassettes/vendors.ts'
-import { readEvents } from '../../src/formats/read-events.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../src/protocol/stream-output.ts'
+import {
+  type CassetteCall,
+  readEvents,
+  type StreamEvent,
+  type StreamOutput,
+} from '../../src/index.ts'
 import { cassetteOf, FIXTURES, HEADER, recordedCall, toolsEvents } from './samples.ts'
 
 const header = { ...HEADER, turnId: 't', threadId: 'h' }

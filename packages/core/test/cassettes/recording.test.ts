@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { createScriptedProvider } from '../../../turnstream/src/providers/scripted/provider.ts'
-import type { Cassette, CassetteCall } from '../../src/cassettes/cassette.ts'
-import { cassetteRecording } from '../../src/cassettes/recording.ts'
-import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import { createScriptedProvider } from '../../../turnstream/src/index.ts'
+import {
+  type Cassette,
+  type CassetteCall,
+  cassetteRecording,
+  type StreamEventPayload,
+} from '../../src/index.ts'
 import { cassetteOf, recordedCall, toolsEvents } from './samples.ts'
 
 async function play(cassette: Cassette, round?: number): Promise<StreamEventPayload[]> {

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { toolsTurn } from '../../../../test/demo-recordings.ts'
+import { CassetteDecoder, type CassetteLimits } from '../../src/cassettes/decode.ts'
 import {
   type Cassette,
   type CassetteCall,
   encodeCassette,
   type TimedEvent,
-} from '../../src/cassettes/cassette.ts'
-import { CassetteDecoder, type CassetteLimits } from '../../src/cassettes/decode.ts'
-import type { VendorName } from '../../src/formats/registry.ts'
+  type VendorName,
+} from '../../src/index.ts'
 import { CASSETTE_FORMAT } from '../../src/protocol/names.ts'
 
 export const HEADER = { format: CASSETTE_FORMAT, version: 1, createdAt: 1000 } as const

@@ -3,8 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { createReader } from '../../src/formats/format.ts'
 import { SOURCE_NAMES, SOURCES, type SourceName } from '../../src/formats/registry.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import { ResponseReducer } from '../../src/reducer/reduce.ts'
+import { ResponseReducer, type StreamEvent } from '../../src/index.ts'
 
 const utf8 = new TextEncoder()
 const vendors = SOURCE_NAMES.filter((name) => name !== 'v2')

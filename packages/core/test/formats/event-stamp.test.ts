@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest'
-import { ResponseStream } from '../../src/async/response-stream.ts'
-import { type StampOptions, stamp } from '../../src/formats/event-stamp.ts'
+import {
+  isStreamEvent,
+  ResponseStream,
+  type StampOptions,
+  type StreamEvent,
+  type StreamEventPayload,
+  stamp,
+} from '../../src/index.ts'
 import { eventIdsOf } from '../../src/protocol/ids.ts'
-import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 
 const DELTA: StreamEventPayload = { type: 'item_delta', item_id: 'a', delta_content: 'x' }
 

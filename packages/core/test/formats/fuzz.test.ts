@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { createReader, createWriter } from '../../src/formats/format.ts'
 import {
   SOURCE_NAMES,
@@ -14,8 +14,7 @@ import {
   TARGET_NAMES,
   TARGETS,
 } from '../../src/formats/registry.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
+import { isStreamEvent, type StreamEvent } from '../../src/index.ts'
 
 const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
 const utf8 = new TextEncoder()

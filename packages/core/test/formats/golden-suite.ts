@@ -6,10 +6,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, parse } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { createReader, createWriter } from '../../src/formats/format.ts'
 import { SOURCES, type SourceName, TARGETS, type TargetName } from '../../src/formats/registry.ts'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
+import { isStreamEvent } from '../../src/index.ts'
 import { seededRandom } from './random.ts'
 
 const FIXTURES = 'test/fixtures'

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { buildOpenaiChatRequest } from '../../src/formats/chat-completions/request-out.ts'
 import { buildGeminiRequest } from '../../src/formats/gemini/request-out.ts'
 import { buildAnthropicMessagesRequest } from '../../src/formats/messages/request-out.ts'
-import type { ProviderRequest } from '../../src/formats/provider-request.ts'
 import { buildOpenaiResponsesRequest } from '../../src/formats/responses/request-out.ts'
+import type { ProviderRequest } from '../../src/index.ts'
 import type { Attachment, OutputItem } from '../../src/protocol/output-item.ts'
 
 const URL_OF = (data: string) => `data:image/png;base64,${data}`

@@ -5,10 +5,12 @@ import { parse } from 'node:path'
 import { expect } from 'vitest'
 import { EventStamp } from '../../src/formats/event-stamp.ts'
 import { VendorInput } from '../../src/formats/vendor-input.ts'
-import type { ReducedResponse } from '../../src/protocol/response.ts'
-import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
-import { ResponseReducer } from '../../src/reducer/reduce.ts'
+import {
+  isStreamEvent,
+  type ReducedResponse,
+  ResponseReducer,
+  type StreamEventPayload,
+} from '../../src/index.ts'
 
 export interface Outcome {
   items: string[]

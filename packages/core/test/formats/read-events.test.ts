@@ -1,10 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { createReader } from '../../src/formats/format.ts'
-import { type ReadEventsOptions, readEvents } from '../../src/formats/read-events.ts'
 import { SOURCES, VENDOR_NAMES, type VendorName } from '../../src/formats/registry.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
+import {
+  isStreamEvent,
+  type ReadEventsOptions,
+  readEvents,
+  type StreamEvent,
+} from '../../src/index.ts'
 
 type Body = Parameters<typeof readEvents>[0]
 

@@ -1,9 +1,10 @@
 /** The recorded responses of every vendor, as StreamEvents. */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, parse } from 'node:path'
 import { createReader } from '../../src/formats/format.ts'
 import { SOURCES, type SourceName } from '../../src/formats/registry.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import type { StreamEvent } from '../../src/index.ts'
 
 const FIXTURES = 'test/fixtures'
 

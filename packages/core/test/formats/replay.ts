@@ -1,6 +1,5 @@
 /** Feeds vendor events to a translation, as the tests of all vendors do. */
-import type { Translation, TranslationContext } from '../../src/formats/translation.ts'
-import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import type { StreamEventPayload, Translation, TranslationContext } from '../../src/index.ts'
 
 export const context: TranslationContext = {
   runId: 'run',

@@ -1,13 +1,14 @@
 /** Call ids that a vendor refuses: rewritten in the request, and restored where the answer repeats them. */
+
 import { describe, expect, test } from 'vitest'
-import type { Provider } from '../../../turnstream/src/providers/provider.ts'
 import {
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../../turnstream/src/providers/vendors.ts'
+  type Provider,
+} from '../../../turnstream/src/index.ts'
 import { toInput } from '../../src/formats/responses/request-out.ts'
 import { sentCallIds } from '../../src/formats/sent-call-ids.ts'
-import type { OutputItem } from '../../src/protocol/output-item.ts'
+import type { OutputItem } from '../../src/index.ts'
 
 const LONG = `call_${'x'.repeat(80)}`
 const run = { runId: 'r', turnId: 't', threadId: 'h' }

@@ -1,11 +1,12 @@
 /** Which settings a vendor is sent, and which it is known not to have before it is called. */
+
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
 import { read } from '../../../../test/repository/sources.ts'
 import { buildCodexRequest } from '../../../turnstream/src/codex/request.ts'
 import { CODEX_SETTINGS } from '../../../turnstream/src/codex/settings.ts'
-import { createScriptedProvider } from '../../../turnstream/src/providers/scripted/provider.ts'
+import { createScriptedProvider } from '../../../turnstream/src/index.ts'
 import { buildOpenaiChatRequest } from '../../src/formats/chat-completions/request-out.ts'
 import { openaiChatSettings } from '../../src/formats/chat-completions/settings.ts'
 import { buildGeminiRequest } from '../../src/formats/gemini/request-out.ts'
@@ -13,7 +14,6 @@ import { GEMINI_SETTINGS } from '../../src/formats/gemini/settings.ts'
 import { buildAnthropicMessagesRequest } from '../../src/formats/messages/request-out.ts'
 import { anthropicSettings } from '../../src/formats/messages/settings.ts'
 import { EFFORTS } from '../../src/formats/model-traits.ts'
-import type { ProviderRequest, SettingName } from '../../src/formats/provider-request.ts'
 import { buildOpenaiResponsesRequest } from '../../src/formats/responses/request-out.ts'
 import { openaiResponsesSettings } from '../../src/formats/responses/settings.ts'
 import {
@@ -22,6 +22,7 @@ import {
   type VendorSettings,
   withoutSettings,
 } from '../../src/formats/settings.ts'
+import type { ProviderRequest, SettingName } from '../../src/index.ts'
 
 interface Row {
   readonly settings: VendorSettings

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
-import { ToolCallAggregator } from '../../src/formats/tool-call-aggregator.ts'
+import { ToolCallAggregator } from '../../src/index.ts'
 
 /** The ways in which a fragment may name its call. */
 const NAMES = [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ToolCallAggregator } from '../../src/formats/tool-call-aggregator.ts'
+import { ToolCallAggregator } from '../../src/index.ts'
 
 type Notification = { type: string; [field: string]: unknown }
 type Fields = Record<string, unknown>

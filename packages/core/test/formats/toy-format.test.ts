@@ -1,7 +1,8 @@
 /** A wire format is one folder, and its rows in `registry.ts`. This is such a folder, and its rows. */
+
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { AnswerReader, type AnswerSink } from '../../src/formats/answer.ts'
 import { Malformed, requireFields } from '../../src/formats/fields.ts'
 import {
@@ -14,8 +15,7 @@ import {
 } from '../../src/formats/format.ts'
 import { SOURCES as KNOWN_SOURCES, TARGETS as KNOWN_TARGETS } from '../../src/formats/registry.ts'
 import { type TranslationContext, WriterTranslation } from '../../src/formats/translation.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import { encodeSse } from '../../src/sse/encode.ts'
+import { encodeSse, type StreamEvent } from '../../src/index.ts'
 
 /** wire.ts */
 type ToyEvent = { say: string } | { bye: string }

@@ -1,13 +1,13 @@
 /** The providers that are called over HTTP, by their ids in the settings of a server. */
 
-import type { HttpProviderOptions } from '../../../turnstream/src/providers/http-provider.ts'
-import type { Provider } from '../../../turnstream/src/providers/provider.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../../turnstream/src/providers/vendors.ts'
+  type HttpProviderOptions,
+  type Provider,
+} from '../../../turnstream/src/index.ts'
 
 export interface VendorRow {
   readonly create: (options: HttpProviderOptions) => Provider

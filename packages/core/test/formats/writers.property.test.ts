@@ -1,12 +1,15 @@
 /** What holds of random turns as responses and as messages. */
+
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
-import type { MessagesEvent } from '../../src/formats/messages/wire.ts'
-import { MessagesEncoder } from '../../src/formats/messages/write.ts'
-import type { ResponsesEvent } from '../../src/formats/responses/wire.ts'
-import { ResponsesEncoder } from '../../src/formats/responses/write.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import {
+  MessagesEncoder,
+  type MessagesEvent,
+  ResponsesEncoder,
+  type ResponsesEvent,
+  type StreamEvent,
+} from '../../src/index.ts'
 import { randomTurn } from '../processor/turns.ts'
 import { eventsOf } from '../reducer/events.ts'
 import { anyPayloads } from '../reducer/turns.ts'

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
 import { encodeHeader } from '../../src/cassettes/cassette.ts'
 import { V2Reader } from '../../src/formats/v2/read.ts'
-import { decodeRecording } from '../../src/formats/v2/recording.ts'
+import { decodeRecording, type StreamEvent } from '../../src/index.ts'
 import { OpenItems } from '../../src/items/open-items.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { decode } from '../cassettes/samples.ts'
 import { delta, event, open, responseDone, start } from '../processor/events.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ContentBuffer } from '../../src/processor/content-buffer.ts'
+import { ContentBuffer } from '../../src/index.ts'
 
 test('P18 a new buffer is open, not emitted and at the start of the gradient', () => {
   const buffer = new ContentBuffer('m', 'message')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { RetryExhaustedError } from '../../src/async/retry.ts'
+import { RetryExhaustedError } from '../../src/index.ts'
 import { delta, done, finish, open, responseDone, start } from './events.ts'
 import { gate, setUp, watch } from './sinks.ts'
 

@@ -1,8 +1,7 @@
 /** Short ways to write StreamEvents down. */
 
 import { type Fields, payloads } from '../../../conformance/src/turn-log/payloads.ts'
-import type { OutputItem } from '../../src/protocol/output-item.ts'
-import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import type { OutputItem, StreamEvent, StreamEventPayload } from '../../src/index.ts'
 
 export const TURN_ID = 'turn-1'
 export const THREAD_ID = 'thread-1'

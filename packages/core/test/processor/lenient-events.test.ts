@@ -1,13 +1,15 @@
 /** V9: what a source may leave out or spell differently, read the same by processor and reducer. */
 
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { StreamProcessor } from '../../src/processor/stream-processor.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import {
+  ResponseReducer,
+  type StreamEvent,
+  type StreamOutput,
+  StreamProcessor,
+} from '../../src/index.ts'
 import { streamEventFault } from '../../src/protocol/stream-event-guard.ts'
-import type { StreamOutput } from '../../src/protocol/stream-output.ts'
-import { ResponseReducer } from '../../src/reducer/reduce.ts'
-import { decodeStreamEvent } from '../../src/schemas/stream-event.ts'
+import { decodeStreamEvent } from '../../src/schemas.ts'
 import { delta, event, open, responseDone, start, tokens } from './events.ts'
 
 /** An event that the types do not allow. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/async/clock.ts'
+import { StreamProcessor } from '../../src/index.ts'
 import {
   BatchGradient,
   DEFAULT_BATCH_GRADIENT,
@@ -7,7 +8,6 @@ import {
   type ProcessorOptions,
   resolveOptions,
 } from '../../src/processor/options.ts'
-import { StreamProcessor } from '../../src/processor/stream-processor.ts'
 
 const required = { turnId: 't', threadId: 'h', onEmit() {} }
 

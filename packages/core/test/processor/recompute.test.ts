@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { DEMOS, toolsTurn } from '../../../../test/demo-recordings.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import type { StreamEvent, StreamOutput } from '../../src/index.ts'
 import { OutputReplay } from '../../src/processor/recompute.ts'
 import { LiveProcessor } from '../../src/processor/stream-processor.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 
 const IDS = { turnId: 't', threadId: 'h' }
 

@@ -1,6 +1,12 @@
 /** Runs one script of a turn in two ways: through the bare rules, and through the whole processor. */
 
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import {
+  type ErrorCode,
+  type StreamEvent,
+  type StreamOutput,
+  StreamProcessor,
+} from '../../src/index.ts'
 import { type ProcessorOptions, resolveOptions } from '../../src/processor/options.ts'
 import { renderEmission } from '../../src/processor/outputs.ts'
 import {
@@ -11,10 +17,6 @@ import {
   type StepInput,
   step,
 } from '../../src/processor/step.ts'
-import { StreamProcessor } from '../../src/processor/stream-processor.ts'
-import type { ErrorCode } from '../../src/protocol/errors.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { THREAD_ID, TURN_ID } from './events.ts'
 
 /** What happens: an event, or one of the things below. */

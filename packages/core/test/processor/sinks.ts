@@ -1,8 +1,11 @@
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { type ProcessorOptions } from '../../src/processor/options.ts'
-import { StreamProcessor } from '../../src/processor/stream-processor.ts'
-import type { TurnstreamError } from '../../src/protocol/errors.ts'
-import type { StreamMessage, StreamOutput } from '../../src/protocol/stream-output.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import {
+  type ProcessorOptions,
+  type StreamMessage,
+  type StreamOutput,
+  StreamProcessor,
+  type TurnstreamError,
+} from '../../src/index.ts'
 import { THREAD_ID, TURN_ID } from './events.ts'
 
 /** A processor on a fake clock with a sink that the test decides for, call by call. */

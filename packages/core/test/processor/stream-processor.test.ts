@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { StreamProcessor } from '../../src/processor/stream-processor.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import { type StreamEvent, StreamProcessor } from '../../src/index.ts'
 import { call, delta, done, open, responseDone, start, THREAD_ID, TURN_ID } from './events.ts'
 import { setUp, watch } from './sinks.ts'
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { StreamProcessor } from '../../src/processor/stream-processor.ts'
-import type { StreamOutput } from '../../src/protocol/stream-output.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import { type StreamOutput, StreamProcessor } from '../../src/index.ts'
 import { delta, open, responseDone, start } from './events.ts'
 
 test.each([1, 2, 3, 4, 5])('estimateTokens that throws at call %i loses nothing', async (at) => {

@@ -1,6 +1,7 @@
 /** Random turns for property tests: well-formed items, interleaved in any order. */
+
 import fc from 'fast-check'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import type { StreamEvent } from '../../src/index.ts'
 import {
   aborted,
   call,

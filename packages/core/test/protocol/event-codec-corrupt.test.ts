@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { TurnstreamError } from '../../src/protocol/errors.ts'
+import { type StreamEvent, TurnstreamError } from '../../src/index.ts'
 import { decodeChunk, EventDecoder, EventEncoder } from '../../src/protocol/event-codec.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { deltaOf, deltasOf, eventOf, ID_PREFIX, linesOf, parsed, TIME } from './event-texts.ts'
 
 function codeOf(act: () => unknown): string {

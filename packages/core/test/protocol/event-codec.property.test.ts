@@ -1,14 +1,13 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
-import { TurnstreamError } from '../../src/protocol/errors.ts'
+import { type StreamEvent, TurnstreamError } from '../../src/index.ts'
 import {
   checkEnvelope,
   decodeChunk,
   EventDecoder,
   EventEncoder,
 } from '../../src/protocol/event-codec.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { deltaOf, eventOf, linesOf, parsed, stored, TIME, textsOf } from './event-texts.ts'
 
 /** Where texts go wrong: what lines, templates and JSON are made of, and halves of characters. */

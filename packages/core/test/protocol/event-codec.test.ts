@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { StreamEvent, StreamEventType } from '../../src/index.ts'
 import { decodeChunk, EventEncoder } from '../../src/protocol/event-codec.ts'
-import type { StreamEvent, StreamEventType } from '../../src/protocol/stream-event.ts'
 import { STREAM_EVENT_TYPES } from '../../src/schemas/stream-event.ts'
 import {
   deltaOf,

@@ -1,6 +1,6 @@
+import type { StreamEvent } from '../../src/index.ts'
 import { EventEncoder } from '../../src/protocol/event-codec.ts'
 import { eventIdsOf } from '../../src/protocol/ids.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 
 export const RUN = '0192f0c1-2345-7abc-9def-0123456789ab'
 export const ITEM = 'msg_68d1c2f0a4b88190'

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { StreamOutput } from '../../src/index.ts'
 import { OutputEncoder } from '../../src/protocol/output-codec.ts'
-import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 
 const LONG = 'a "long" text\n'.repeat(50)
 

@@ -1,5 +1,5 @@
 /** One well-formed event of every type, with every optional field in it. */
-import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import type { StreamEvent, StreamEventPayload } from '../../src/index.ts'
 
 const usage = {
   prompt_tokens: 1,

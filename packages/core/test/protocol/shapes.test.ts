@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { generateEventId } from '../../src/index.ts'
 import { ERROR_CODES, TurnstreamError, unreachable } from '../../src/protocol/errors.ts'
-import { generateEventId } from '../../src/protocol/ids.ts'
 import { isRecord, parseJsonObject, parseJsonSafe } from '../../src/protocol/json.ts'
 
 describe('P19 utilities', () => {

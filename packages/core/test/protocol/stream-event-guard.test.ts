@@ -6,7 +6,7 @@ import {
   payloadFault,
   streamEventFault,
 } from '../../src/protocol/stream-event-guard.ts'
-import { decodeStreamEvent } from '../../src/schemas/stream-event.ts'
+import { decodeStreamEvent } from '../../src/schemas.ts'
 import { sampleEvents } from './samples.ts'
 
 /** Every path to a field of a value, outermost first. */

@@ -1,14 +1,16 @@
 /** Short ways to write a turn down, and to reduce it. */
 
 import { type Fields, payloads } from '../../../conformance/src/turn-log/payloads.ts'
-import type { ReducedResponse, ResponseItem } from '../../src/protocol/response.ts'
-import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import {
   initialReducerState,
+  type ReducedResponse,
   type ReducerState,
+  type ResponseItem,
   reduce,
+  type StreamEvent,
+  type StreamEventPayload,
   toResponse,
-} from '../../src/reducer/reduce.ts'
+} from '../../src/index.ts'
 
 export type Payload = StreamEventPayload
 

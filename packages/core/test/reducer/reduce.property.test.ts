@@ -1,16 +1,17 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { unreachable } from '../../src/protocol/errors.ts'
-import type { ResponseItem, ResponseStatus } from '../../src/protocol/response.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import {
   initialReducerState,
   type ReducerState,
+  type ResponseItem,
   ResponseReducer,
+  type ResponseStatus,
   reduce,
+  type StreamEvent,
   toResponse,
-} from '../../src/reducer/reduce.ts'
-import { responseSchema } from '../../src/schemas/response.ts'
+} from '../../src/index.ts'
+import { unreachable } from '../../src/protocol/errors.ts'
+import { responseSchema } from '../../src/schemas.ts'
 import { end, eventsOf, reduceAll, responseTo, start } from './events.ts'
 import { anyPayloads, interleave, plannedItems } from './turns.ts'
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import type { ReducedResponse } from '../../src/protocol/response.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import { initialReducerState, reduce, toResponse } from '../../src/reducer/reduce.ts'
+import {
+  initialReducerState,
+  type ReducedResponse,
+  reduce,
+  type StreamEvent,
+  toResponse,
+} from '../../src/index.ts'
 import {
   abort,
   breakOff,

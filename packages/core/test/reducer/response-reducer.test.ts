@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ResponseReducer } from '../../src/reducer/reduce.ts'
+import { ResponseReducer } from '../../src/index.ts'
 import {
   delta,
   end,

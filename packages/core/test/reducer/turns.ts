@@ -1,6 +1,7 @@
 /** Turns as fast-check makes them. */
+
 import * as fc from 'fast-check'
-import type { ItemType } from '../../src/protocol/stream-event.ts'
+import type { ItemType } from '../../src/index.ts'
 import {
   abort,
   breakOff,

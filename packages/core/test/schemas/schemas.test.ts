@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { decode, decodeText } from '../../src/schemas/decode.ts'
-import { responseEventSchema, responseSchema } from '../../src/schemas/response.ts'
 import { openObject, schemaOf } from '../../src/schemas/shape.ts'
-import { streamMessageSchema, streamOutputSchema } from '../../src/schemas/stream-output.ts'
+import {
+  responseEventSchema,
+  responseSchema,
+  streamMessageSchema,
+  streamOutputSchema,
+} from '../../src/schemas.ts'
 
 const ids = { turnId: 't', threadId: 'h' }
 const item = { ...ids, itemId: 'i', status: 'create', content: '' }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
+import { isStreamEvent } from '../../src/index.ts'
 import {
   decodeStreamEvent,
   parseStreamEvent,

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { SseDecoder, type SseDecoderOptions, type SseEvent } from '../../src/sse/decode.ts'
+import { SseDecoder, type SseDecoderOptions, type SseEvent } from '../../src/index.ts'
 
 type Chunk = Uint8Array | string
 

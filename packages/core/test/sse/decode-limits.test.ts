@@ -4,7 +4,7 @@ import {
   type SseDecoderOptions,
   type SseEvent,
   SseLimitError,
-} from '../../src/sse/decode.ts'
+} from '../../src/index.ts'
 import { bytesOf, everyCut } from './cuts.ts'
 
 /** The data that came out, and what stopped it. */

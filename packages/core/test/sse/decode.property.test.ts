@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
-import { SseDecoder, type SseDecoderOptions } from '../../src/sse/decode.ts'
+import { SseDecoder, type SseDecoderOptions } from '../../src/index.ts'
 import { bytesOf, cutAt, places, readChunks } from './cuts.ts'
 import { interpret } from './reference.ts'
 

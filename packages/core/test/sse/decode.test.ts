@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SseDecoder } from '../../src/sse/decode.ts'
+import { SseDecoder } from '../../src/index.ts'
 import { bytesOf, everyCut, readChunks } from './cuts.ts'
 import { FIXTURES } from './fixtures.ts'
 import { interpret } from './reference.ts'

@@ -1,4 +1,4 @@
-import type { SseEvent } from '../../src/sse/decode.ts'
+import type { SseEvent } from '../../src/index.ts'
 
 interface Fixture {
   name: string

@@ -3,8 +3,9 @@
  *
  * @module-tag slow
  */
+
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { type Cassette, encodeCassette } from '../../../core/src/cassettes/cassette.ts'
+import { type Cassette, encodeCassette } from '../../../core/src/index.ts'
 import { CASSETTE_FORMAT, CASSETTE_VERSION } from '../../../core/src/protocol/names.ts'
 import { BEGINNING, ENDING } from '../clients/chat-vendor.ts'
 import { useBrowser } from './browser.ts'

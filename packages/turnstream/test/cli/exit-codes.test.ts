@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { read } from '../../../../test/repository/sources.ts'
 import { section, tableRows } from '../../../../test/repository/tables.ts'
-import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../src/server.ts'
 import { type Process, turnstream } from './process.ts'
 import { freePort } from './support.ts'
 

@@ -1,4 +1,4 @@
-import { type FakeClock, fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import type { EndSignal, Terminal } from '../../src/cli/terminal.ts'
 
 type Input = Iterable<Uint8Array> | AsyncIterable<Uint8Array>

@@ -1,13 +1,15 @@
 import { onTestFinished } from 'vitest'
-import type { Recordings } from '../../../core/src/formats/v2/recording.ts'
+import type { Recordings } from '../../../core/src/index.ts'
 import { DEMO_MODELS, demoRecordings } from '../../src/cli/demo/recordings.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import { createScriptedProvider } from '../../src/providers/scripted/provider.ts'
-import type { KeyRing } from '../../src/server/auth/key-ring.ts'
-import { createGateway } from '../../src/server/gateway.ts'
-import { listen } from '../../src/server/listen.ts'
-import { Providers } from '../../src/turns/providers.ts'
-import type { Tool } from '../../src/turns/tools.ts'
+import { createScriptedProvider } from '../../src/index.ts'
+import {
+  createGateway,
+  type KeyRing,
+  listen,
+  MemoryLog,
+  Providers,
+  type Tool,
+} from '../../src/server.ts'
 
 export interface GatewayUnderTest {
   /** 1 is the pace of the recordings; they are played without waiting unless given. */

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startRedis } from '../../../../scripts/redis-server.mjs'
-import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../src/server.ts'
 import { type Process, turnstream } from './process.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })

@@ -1,6 +1,7 @@
 /** Tools of a real MCP server. */
+
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { connectMcpTools, type McpToolsOptions } from '../../src/tools/mcp-tools.ts'
+import { connectMcpTools, type McpToolsOptions } from '../../src/server.ts'
 import { EVERYTHING, everythingOverHttp, isAlive, serversOf, until } from './everything.ts'
 
 vi.setConfig({ testTimeout: 60_000 })

@@ -1,20 +1,20 @@
 /** What becomes of the commands of an agent when the app-server or the reader misbehaves. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
-import type { CodexAgent } from '../../src/codex/agent.ts'
+import type { ProviderRequest, StreamEventPayload } from '../../../core/src/index.ts'
 import type { Incoming } from '../../src/codex/connection.ts'
+import { UnseenCommands } from '../../src/codex/unseen-commands.ts'
 import {
+  type CodexAgent,
   type CodexProvider,
   type CodexProviderOptions,
   createCodexProvider,
-} from '../../src/codex/provider.ts'
-import { UnseenCommands } from '../../src/codex/unseen-commands.ts'
+} from '../../src/server.ts'
 
 const SCRIPT = fileURLToPath(new URL('scripted-app-server.mjs', import.meta.url))
 

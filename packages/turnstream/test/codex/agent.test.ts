@@ -2,6 +2,7 @@
  * codex as an agent: its commands really run, in a temporary directory.
  * @module-tag slow
  */
+
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
@@ -17,10 +18,8 @@ import { join } from 'node:path'
 import OpenAI from 'openai'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import type { StreamOutput, ToolCall } from '../../../core/src/protocol/stream-output.ts'
-import type { CodexAgent } from '../../src/codex/agent.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import { Providers } from '../../src/turns/providers.ts'
+import type { StreamOutput, ToolCall } from '../../../core/src/index.ts'
+import { type CodexAgent, MemoryLog, Providers } from '../../src/server.ts'
 import { startServer } from '../server/support.ts'
 import { startResponsesVendor } from './responses-vendor.ts'
 import { installedCodex, KEY, startCodex } from './support.ts'

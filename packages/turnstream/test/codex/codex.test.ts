@@ -2,6 +2,7 @@
  * OpenAI's client → /v1/chat/completions → a real codex app-server → a Responses API on this machine, and back.
  * @module-tag slow
  */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -9,7 +10,7 @@ import { join } from 'node:path'
 import OpenAI, { APIError } from 'openai'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import { Providers } from '../../src/turns/providers.ts'
+import { Providers } from '../../src/server.ts'
 import { startVendor } from '../providers/vendor-server.ts'
 import { startServer } from '../server/support.ts'
 import { startResponsesVendor } from './responses-vendor.ts'

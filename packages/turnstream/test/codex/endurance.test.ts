@@ -2,9 +2,10 @@
  * 500 turns through a real app-server that is replaced after every 100.
  * @module-tag slow
  */
+
 import { expect, test, vi } from 'vitest'
 import { collectGarbage } from '../../../core/test/async/support.ts'
-import { Providers } from '../../src/turns/providers.ts'
+import { Providers } from '../../src/server.ts'
 import { folderOfTest, openLog } from '../log/embedded/support.ts'
 import { startServer } from '../server/support.ts'
 import { certificate, childrenOf, readTurn, startVendorProcess, submit } from './gateway-support.ts'

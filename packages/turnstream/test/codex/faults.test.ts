@@ -1,4 +1,5 @@
 /** What becomes of a turn when the app-server misbehaves. A real one cannot be made to. */
+
 import {
   chmodSync,
   copyFileSync,
@@ -13,17 +14,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { sleep } from '../../../core/src/async/clock.ts'
-import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import { type ProviderRequest, type StreamEventPayload, sleep } from '../../../core/src/index.ts'
 import type { Attachment, OutputItem } from '../../../core/src/protocol/output-item.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
 import { findCodex } from '../../src/codex/binary.ts'
 import {
   type CodexProvider,
   type CodexProviderOptions,
   createCodexProvider,
-} from '../../src/codex/provider.ts'
+} from '../../src/server.ts'
 
 const SCRIPT = fileURLToPath(new URL('scripted-app-server.mjs', import.meta.url))
 

@@ -1,11 +1,12 @@
 /** Parameters that codex lacks, through the provider as `serve` builds it. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { configuredCodex, decodeCodexSetting } from '../../src/cli/serve/codex.ts'
-import { Providers } from '../../src/turns/providers.ts'
+import { Providers } from '../../src/server.ts'
 import { startServer } from '../server/support.ts'
 
 const SCRIPT = fileURLToPath(new URL('scripted-app-server.mjs', import.meta.url))

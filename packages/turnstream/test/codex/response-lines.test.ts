@@ -1,16 +1,17 @@
 /** An app-server that speaks `response.*`, as lines or methods that name no thread. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../../core/src/index.ts'
 import {
   type CodexProvider,
   type CodexProviderOptions,
   createCodexProvider,
-} from '../../src/codex/provider.ts'
+} from '../../src/server.ts'
 
 const SCRIPT = fileURLToPath(new URL('response-app-server.mjs', import.meta.url))
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { installTestClients } from '../../../../scripts/install-test-clients.mjs'
 import { findCodex } from '../../src/codex/binary.ts'
-import { type CodexProvider, createCodexProvider } from '../../src/codex/provider.ts'
+import { type CodexProvider, createCodexProvider } from '../../src/server.ts'
 
 const FOLDER = fileURLToPath(new URL('../clients/codex/', import.meta.url))
 

@@ -5,8 +5,8 @@ import {
 } from '../../../conformance/src/turn-log/append.ts'
 import { type Clock, systemClock } from '../../../core/src/async/clock.ts'
 import type { Lease, LogName, NewRecord, WriterOptions } from '../../../core/src/log/turn-log.ts'
-import { MemoryLog, type MemoryLogOptions } from '../../src/log/memory-log.ts'
 import type { Taken } from '../../src/log/writer.ts'
+import { MemoryLog, type MemoryLogOptions } from '../../src/server.ts'
 import { RelayWriter } from './relay-writer.ts'
 
 export type Append = (records: readonly TextRecord[], options: AppendOptions) => Promise<string>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import type { MemoryKeyedRecords } from '../../src/log/memory-keyed-records.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 
 test('expired values are removed a few per call, also of idle tenants', async () => {
   const clock = fakeClock()

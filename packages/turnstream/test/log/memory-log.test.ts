@@ -6,8 +6,8 @@ import {
 } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
 import { delta, deltas, eventsUpTo, outputsOf } from '../../../conformance/src/turn-log/texts.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import type { StreamEvent } from '../../../core/src/index.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { ofTenant } from './of-tenant.ts'
 
 const runner = { describe, test }

@@ -1,4 +1,4 @@
-import type { TurnLogUnderTest } from '../../../conformance/src/turn-log-suite.ts'
+import type { TurnLogUnderTest } from '../../../conformance/src/index.ts'
 
 /** The same store, of which the suite gets the log of a tenant only. */
 export function ofTenant(under: TurnLogUnderTest, tenant: string): TurnLogUnderTest {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { eventText } from '../../../conformance/src/turn-log/texts.ts'
+import type { StreamEvent, StreamOutput } from '../../../core/src/index.ts'
 import { OutputEncoder } from '../../../core/src/protocol/output-codec.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
 import { checkId, outcomeOf, StoredEvent, StoredOutput } from '../../src/log/records.ts'
 
 const encoder = new OutputEncoder()

@@ -2,12 +2,12 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
 import { deltas } from '../../../conformance/src/turn-log/texts.ts'
+import { TurnstreamError } from '../../../core/src/index.ts'
 import type { LogName, LogRecord, Tail } from '../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
 import { MemoryTurn } from '../../src/log/memory-turn.ts'
 import { firstState } from '../../src/log/rules.ts'
 import { type Block, type LogSource, LogTail } from '../../src/log/tail.ts'
+import { MemoryLog } from '../../src/server.ts'
 
 function record(seq: number): LogRecord {
   const output = { type: 'turn_started', turnId: 't', threadId: 'h' } as const

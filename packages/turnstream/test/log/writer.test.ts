@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import { delta, responseDone } from '../../../conformance/src/turn-log/texts.ts'
+import { type ErrorCode, type StreamEvent, TurnstreamError } from '../../../core/src/index.ts'
 import type { Lease, WriterOptions } from '../../../core/src/log/turn-log.ts'
-import { type ErrorCode, TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
 import { StoreWriter, type Taken } from '../../src/log/writer.ts'
 
 const LEASE: Lease = {

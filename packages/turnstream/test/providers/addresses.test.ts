@@ -1,10 +1,9 @@
 /** Where vendors are called: where their options say, whatever a request says and wherever a vendor points. */
 
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { checkBaseUrl, isBaseUrl } from '../../../core/src/formats/vendor-request.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
+import type { ProviderRequest, StreamEvent } from '../../../core/src/index.ts'
 import { VENDORS } from '../../../core/test/formats/vendors.ts'
 import { collect, collectWith, last, request, run } from './http-support.ts'
 import { type Answer, startVendor } from './vendor-server.ts'

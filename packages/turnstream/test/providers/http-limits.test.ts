@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
 import { type Answer, sse } from './vendor-server.ts'
 

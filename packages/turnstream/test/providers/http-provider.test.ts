@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../../core/src/protocol/stream-event-guard.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import { isStreamEvent, type StreamEventPayload, TurnstreamError } from '../../../core/src/index.ts'
 import { httpProvider } from '../../src/providers/http-provider.ts'
 import {
   collect,

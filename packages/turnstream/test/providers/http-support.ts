@@ -1,13 +1,17 @@
 /** Providers over HTTP against a server that a test tells what to do. */
+
 import { onTestFinished } from 'vitest'
-import type { FakeClock } from '../../../conformance/src/fake-clock.ts'
-import { translateOpenaiChat } from '../../../core/src/formats/chat-completions/read.ts'
-import { stamp } from '../../../core/src/formats/event-stamp.ts'
-import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
+import type { FakeClock } from '../../../conformance/src/index.ts'
 import type { VendorRequest } from '../../../core/src/formats/vendor-request.ts'
-import type { StreamEvent, StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
+import {
+  type ProviderRequest,
+  type StreamEvent,
+  type StreamEventPayload,
+  stamp,
+  translateOpenaiChat,
+} from '../../../core/src/index.ts'
+import type { Provider } from '../../src/index.ts'
 import { type HttpProviderOptions, httpProvider } from '../../src/providers/http-provider.ts'
-import type { Provider } from '../../src/providers/provider.ts'
 import { type Answer, startVendor, type VendorServer } from './vendor-server.ts'
 
 export const TEXT = '{"model":"m","choices":[{"index":0,"delta":{"content":"Hello"}}]}'

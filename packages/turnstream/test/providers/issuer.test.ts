@@ -1,16 +1,15 @@
 /** Signatures and encrypted reasoning go back to the provider that issued them, over real HTTP. */
+
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
-import type { Provider } from '../../src/providers/provider.ts'
+import type { OutputItem, ProviderRequest, StreamEvent } from '../../../core/src/index.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../src/providers/vendors.ts'
+  type HttpProviderOptions,
+  type Provider,
+} from '../../src/index.ts'
 import { collect, last, run } from './http-support.ts'
 import { type Answer, sse, startVendor, type VendorServer } from './vendor-server.ts'
 

@@ -1,16 +1,15 @@
 /** A stream that has ended leaves no timer, no listener and no socket behind, however it ended. */
+
 import { getEventListeners } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import type { ResponseStream } from '../../../core/src/async/response-stream.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import type { ResponseStream, StreamEventPayload } from '../../../core/src/index.ts'
 import { VENDORS, type VendorRow } from '../../../core/test/formats/vendors.ts'
-import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
-import { createScriptedProvider } from '../../src/providers/scripted/provider.ts'
-import { createProviderFetch } from '../../src/server/provider-fetch.ts'
+import { createScriptedProvider, type HttpProviderOptions } from '../../src/index.ts'
+import { createProviderFetch } from '../../src/server.ts'
 import { collect, request, run } from './http-support.ts'
 import { chunk, END, HEAD, rawVendor } from './raw-vendor.ts'
 

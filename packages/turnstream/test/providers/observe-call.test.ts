@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import type { ObservedCall } from '../../src/providers/http-provider.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import type { ObservedCall } from '../../src/index.ts'
 import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
 import { sse } from './vendor-server.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
+import type { OutputItem } from '../../../core/src/index.ts'
 import { RefusedData } from '../../src/providers/refused-data.ts'
 
 function signed(signature: number): OutputItem {

@@ -1,12 +1,13 @@
 /** Servers that repeat one id for every response. The id tells which items of a thread are of one response. */
+
 import { expect, test } from 'vitest'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
-import type { Provider } from '../../src/providers/provider.ts'
+import type { OutputItem } from '../../../core/src/index.ts'
 import {
   createAnthropicMessagesProvider,
   createOpenaiChatProvider,
-} from '../../src/providers/vendors.ts'
+  type HttpProviderOptions,
+  type Provider,
+} from '../../src/index.ts'
 
 const PROMPT: OutputItem = { type: 'message', id: 'u', origin: 'user', content: 'Hi' }
 

@@ -1,21 +1,20 @@
 /** V10: providers as model clients that yield ResponseEvents. */
+
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { toolsTurn } from '../../../../test/demo-recordings.ts'
-import { stamp } from '../../../core/src/formats/event-stamp.ts'
-import type { ResponseEvent } from '../../../core/src/protocol/response.ts'
-import { ResponseReducer } from '../../../core/src/reducer/reduce.ts'
+import { type ResponseEvent, ResponseReducer, stamp } from '../../../core/src/index.ts'
 import { decode } from '../../../core/src/schemas/decode.ts'
-import { responseEventSchema } from '../../../core/src/schemas/response.ts'
-import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
-import type { ModelClient } from '../../src/providers/response-events.ts'
-import { createScriptedProvider } from '../../src/providers/scripted/provider.ts'
+import { responseEventSchema } from '../../../core/src/schemas.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../src/providers/vendors.ts'
+  createScriptedProvider,
+  type HttpProviderOptions,
+  type ModelClient,
+} from '../../src/index.ts'
 
 const REQUEST = {
   model: 'm',

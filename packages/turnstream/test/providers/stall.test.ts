@@ -1,8 +1,9 @@
 /** A vendor that sends bytes of which no event comes: how long it may go on, and whom it holds up. */
+
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { VENDORS } from '../../../core/test/formats/vendors.ts'
-import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
+import type { HttpProviderOptions } from '../../src/index.ts'
 import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
 
 const utf8 = new TextEncoder()

@@ -1,10 +1,11 @@
 /** What readers of a turn are told when a vendor fails: its reason, and nothing that is not for them. */
+
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import type { ErrorObject, StreamEvent } from '../../../core/src/protocol/stream-event.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import type { ErrorObject, StreamEvent } from '../../../core/src/index.ts'
 import { VENDORS } from '../../../core/test/formats/vendors.ts'
-import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
+import type { HttpProviderOptions } from '../../src/index.ts'
 import { concealing } from '../../src/providers/vendor-errors.ts'
 import { refusingPort } from '../cli/support.ts'
 import { collect, collectWith, last, request, run } from './http-support.ts'

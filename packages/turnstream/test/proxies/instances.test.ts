@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { heldTurn, startServer } from '../server/support.ts'
 import { H2Client } from './h2-client.ts'
 import { startProxy } from './proxy.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { ACME, guardedServer, withKey } from '../server/auth/support.ts'
 import type { ServerOptions } from '../server/support.ts'
 import { H2Client } from './h2-client.ts'

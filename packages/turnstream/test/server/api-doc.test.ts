@@ -1,4 +1,5 @@
 /** docs/api.md describes the routes that exist, their statuses and codes, and its commands work in order. */
+
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { linesOf, outdent, pattern } from '../../../../test/repository/printed.ts'
 import { read } from '../../../../test/repository/sources.ts'
 import { section, tableRows } from '../../../../test/repository/tables.ts'
-import { ERROR_CODES, type ErrorCode } from '../../../core/src/protocol/errors.ts'
+import { ERROR_CODES, type ErrorCode } from '../../../core/src/index.ts'
 import { submitBodySchema } from '../../src/server/routes/submit.ts'
 import { type Process, turnstream } from '../cli/process.ts'
 import { startServer } from './support.ts'

@@ -1,7 +1,8 @@
 /** Damaged records: every API marks or refuses these only, lists the others, and lets them be deleted. */
+
 import { expect, onTestFinished, test } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
+import { TurnstreamError } from '../../../core/src/index.ts'
 import {
   type DamagedRecord,
   damageRecords,

@@ -1,10 +1,10 @@
 /** Answers to requests whose body is still on its way: they must arrive, and the rest must be bounded. */
+
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import { listen } from '../../src/server/listen.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import { listen, MemoryLog } from '../../src/server.ts'
 import { guardedServer } from './auth/support.ts'
 import { gatewayOn } from './streams/server.ts'
 import { startServer } from './support.ts'

@@ -1,8 +1,11 @@
-import { payloads } from '../../../conformance/src/turn-log/payloads.ts'
-import { ResponseStream } from '../../../core/src/async/response-stream.ts'
-import type { ProviderRequest, RunContext } from '../../../core/src/formats/provider-request.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
-import type { Provider } from '../../src/providers/provider.ts'
+import { payloads } from '../../../conformance/src/index.ts'
+import {
+  type ProviderRequest,
+  ResponseStream,
+  type RunContext,
+  type StreamEventPayload,
+} from '../../../core/src/index.ts'
+import type { Provider } from '../../src/index.ts'
 
 /** One call to a provider that says only what the test tells it to. */
 export class HeldCall {

@@ -1,10 +1,11 @@
 /** Signatures and encrypted reasoning across two accounts of one vendor, through every API that shows them. */
+
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { type Answer, sse, startVendor, type VendorServer } from '../providers/vendor-server.ts'
 import {
   type Said,

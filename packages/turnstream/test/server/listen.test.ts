@@ -3,10 +3,14 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import { createGateway, type Gateway } from '../../src/server/gateway.ts'
-import { type ListenOptions, listen } from '../../src/server/listen.ts'
-import { Providers } from '../../src/turns/providers.ts'
+import {
+  createGateway,
+  type Gateway,
+  type ListenOptions,
+  listen,
+  MemoryLog,
+  Providers,
+} from '../../src/server.ts'
 import { HeldProvider } from './held-provider.ts'
 import { call, heldTurn, sealed, startServer } from './support.ts'
 

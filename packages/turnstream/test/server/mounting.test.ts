@@ -1,12 +1,11 @@
 /** The gateway behind somebody else's `node:http` server, with nothing but the options that it needs. */
+
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import { createGateway } from '../../src/server/gateway.ts'
-import { createRequestListener } from '../../src/server/listen.ts'
+import { createGateway, createRequestListener, MemoryLog } from '../../src/server.ts'
 import { HeldProvider } from './held-provider.ts'
 
 function createParts() {

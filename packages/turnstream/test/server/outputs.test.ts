@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
 import { outputsOf, responseDone } from '../../../conformance/src/turn-log/texts.ts'
+import { TurnstreamError } from '../../../core/src/index.ts'
 import type { Lease, TurnSnapshot } from '../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { call, finishedTurn, heldTurn, readUntil, startServer } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000

@@ -7,7 +7,7 @@ import {
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../src/providers/vendors.ts'
+} from '../../src/index.ts'
 import { pollutingKey } from '../../src/server/request-body.ts'
 import { startVendor } from '../providers/vendor-server.ts'
 import { fixtures, stage, type VendorName } from './openai/stage.ts'

@@ -3,19 +3,17 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import type { AppendOptions, TextRecord } from '../../../conformance/src/turn-log/append.ts'
+import { type StreamOutput, TurnstreamError } from '../../../core/src/index.ts'
 import type { Lease, LogName } from '../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
-import type { Provider } from '../../src/providers/provider.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../src/providers/vendors.ts'
-import type { GatewayOptions } from '../../src/server/gateway.ts'
+  type HttpProviderOptions,
+  type Provider,
+} from '../../src/index.ts'
+import { type GatewayOptions, MemoryLog } from '../../src/server.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { call, heldTurn, readUntil, startServer, type TestServer } from './support.ts'
 

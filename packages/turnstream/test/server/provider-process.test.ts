@@ -1,8 +1,8 @@
 /** Readiness of a server whose providers run processes. */
+
 import { expect, test } from 'vitest'
-import type { ProcessHealth } from '../../src/providers/provider.ts'
-import { createScriptedProvider } from '../../src/providers/scripted/provider.ts'
-import { Providers } from '../../src/turns/providers.ts'
+import { createScriptedProvider } from '../../src/index.ts'
+import { type ProcessHealth, Providers } from '../../src/server.ts'
 import { call, startServer } from './support.ts'
 
 const HEALTH = { threads: 0, turns: 0, restarts: 0, recycles: 0, lastError: '/secret/path' }

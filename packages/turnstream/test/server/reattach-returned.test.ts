@@ -1,8 +1,9 @@
 /** An agent that was cut off repeats its request with the items that it has received, and gets the rest of the turn. */
+
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startRedis } from '../../../../scripts/redis-server.mjs'
 import { payloads } from '../../../conformance/src/index.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
+import type { OutputItem } from '../../../core/src/index.ts'
 import { folderOfTest, openLog } from '../log/embedded/support.ts'
 import { OpenLogs } from '../log/redis/support.ts'
 import type { HeldCall } from './held-provider.ts'

@@ -1,7 +1,8 @@
 /** Equal bodies of different clients are different requests, and no client ends what another one reads. */
+
 import { describe, expect, test } from 'vitest'
 import { logOf } from '../../src/log/tenants.ts'
-import { KeyRing } from '../../src/server/auth/key-ring.ts'
+import { KeyRing } from '../../src/server.ts'
 import { entry, withKey } from './auth/support.ts'
 import { ask, begin, cutOff, STREAM, turnsOf, watchDepartures } from './reattach-support.ts'
 import { sealed, startServer } from './support.ts'

@@ -1,7 +1,8 @@
 /** Agents name their session, and repeat a request only if they did not get its answer. */
+
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { ask, begin, contentOf, fail, type Request, STREAM, turnsOf } from './reattach-support.ts'
 import { sealed, startServer } from './support.ts'
 

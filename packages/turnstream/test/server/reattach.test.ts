@@ -1,10 +1,11 @@
 /** The same request again, after its client was disconnected, gets the turn instead of a second one. */
+
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startRedis } from '../../../../scripts/redis-server.mjs'
 import { eventually } from '../../../../test/eventually.ts'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { TurnstreamError } from '../../../core/src/index.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { folderOfTest, openLog } from '../log/embedded/support.ts'
 import { OpenLogs } from '../log/redis/support.ts'
 import { ACME, guardedServer, OTHER, withKey } from './auth/support.ts'

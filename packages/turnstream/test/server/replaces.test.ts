@@ -1,7 +1,8 @@
 /** V14: edit, regenerate and retry. */
+
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../../scripts/redis-server.mjs'
-import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../src/server.ts'
 import { folderOfTest } from '../log/embedded/support.ts'
 import { OpenLogs } from '../log/redis/support.ts'
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { TurnLog, TurnRecord } from '../../../core/src/log/turn-log.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
 import { RunReader } from '../../src/server/routes/runs.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { writeLongTurn } from './fairness/long-turns.ts'
 
 async function record(log: TurnLog, turnId: string): Promise<TurnRecord> {

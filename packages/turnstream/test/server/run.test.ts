@@ -1,7 +1,8 @@
 /** `gateway.run`: one turn in this process, without HTTP. */
+
 import { describe, expect, test } from 'vitest'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
-import type { RunRequest } from '../../src/server/run.ts'
+import type { StreamOutput } from '../../../core/src/index.ts'
+import type { RunRequest } from '../../src/server.ts'
 import { sealed, startServer, type TestServer } from './support.ts'
 
 async function outputsOf({ gateway }: TestServer, request: RunRequest): Promise<StreamOutput[]> {

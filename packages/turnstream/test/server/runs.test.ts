@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { call, finishedTurn, heldTurn, readUntil, sealed, startServer } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000

@@ -1,12 +1,12 @@
 /** Vendors that sign what they say. */
 
-import type { HttpProviderOptions } from '../../src/providers/http-provider.ts'
-import type { Provider } from '../../src/providers/provider.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiResponsesProvider,
-} from '../../src/providers/vendors.ts'
+  type HttpProviderOptions,
+  type Provider,
+} from '../../src/index.ts'
 
 export interface Said {
   thought: string

@@ -1,13 +1,13 @@
 /** A store that fails: every answer says so by its code, and readiness is told truthfully. */
+
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startRedis } from '../../../../scripts/redis-server.mjs'
 import { fakeClock } from '../../../conformance/src/index.ts'
+import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../../core/src/index.ts'
 import type { TurnLog } from '../../../core/src/log/turn-log.ts'
-import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../../core/src/protocol/errors.ts'
 import { Environment } from '../../src/log/embedded/environment.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import { openRedisLog } from '../../src/log/redis/open.ts'
 import { Readiness } from '../../src/server/routes/server.ts'
+import { MemoryLog, openRedisLog } from '../../src/server.ts'
 import { folderOfTest, openLog } from '../log/embedded/support.ts'
 import { call, finishedTurn, heldTurn, sealed, startServer } from './support.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { call, finishedTurn, heldTurn, sealed, startServer, type TestServer } from './support.ts'
 
 const submit = (server: TestServer, body: unknown, headers: Record<string, string> = {}) =>

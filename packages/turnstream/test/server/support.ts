@@ -1,15 +1,19 @@
 /** A gateway on a port of its own, and calls to it whose answers are held against its own description. */
+
 import { onTestFinished } from 'vitest'
+import type { StreamEvent } from '../../../core/src/index.ts'
 import type { TurnLog } from '../../../core/src/log/turn-log.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Provider } from '../../src/providers/provider.ts'
-import { createScriptedProvider } from '../../src/providers/scripted/provider.ts'
-import { createGateway, type Gateway, type GatewayOptions } from '../../src/server/gateway.ts'
-import type { PortLimits } from '../../src/server/limits/port-limits.ts'
-import { listen } from '../../src/server/listen.ts'
+import { createScriptedProvider, type Provider } from '../../src/index.ts'
 import type { OpenApiDocument } from '../../src/server/openapi.ts'
-import { Providers } from '../../src/turns/providers.ts'
+import {
+  createGateway,
+  type Gateway,
+  type GatewayOptions,
+  listen,
+  MemoryLog,
+  type PortLimits,
+  Providers,
+} from '../../src/server.ts'
 import { HeldProvider } from './held-provider.ts'
 import { faultsOf } from './json-schema.ts'
 import { UNLIMITED } from './unlimited.ts'

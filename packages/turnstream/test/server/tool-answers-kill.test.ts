@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../../scripts/redis-server.mjs'
-import type { StreamOutput, ToolCall } from '../../../core/src/protocol/stream-output.ts'
+import type { StreamOutput, ToolCall } from '../../../core/src/index.ts'
 import { turnstream } from '../cli/process.ts'
 import { folderOfTest } from '../log/embedded/support.ts'
 

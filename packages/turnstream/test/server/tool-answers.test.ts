@@ -2,10 +2,9 @@
 
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Provider } from '../../src/providers/provider.ts'
+import type { StreamEventPayload, StreamOutput } from '../../../core/src/index.ts'
+import type { Provider } from '../../src/index.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { answer, end, call as toolCall } from '../turns/payloads.ts'
 import { puppet, type Round } from '../turns/rig.ts'
 import { call, finishedTurn, readUntil, startServer, type TestServer } from './support.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
+import type { StreamEvent } from '../../../core/src/index.ts'
 import { parseTraceContext } from '../../src/server/routes/submit.ts'
 import { call, sealed, startServer, type TestServer } from './support.ts'
 

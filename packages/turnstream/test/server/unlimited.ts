@@ -1,4 +1,4 @@
-import type { GatewayLimits } from '../../src/server/limits/key-limits.ts'
+import type { GatewayLimits } from '../../src/server.ts'
 
 /** For servers that are not about limits: tests ask more often than people. */
 export const UNLIMITED: GatewayLimits = {

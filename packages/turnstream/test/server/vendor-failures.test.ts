@@ -1,7 +1,7 @@
 /** What a turn says when its provider fails, which is a real server that a test tells what to do. */
+
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { TimeLimits } from '../../src/providers/http-provider.ts'
-import { createOpenaiChatProvider } from '../../src/providers/vendors.ts'
+import { createOpenaiChatProvider, type TimeLimits } from '../../src/index.ts'
 import { STOP, TEXT } from '../providers/http-support.ts'
 import { sse, startVendor, type Answer as VendorAnswer } from '../providers/vendor-server.ts'
 import { call, sealed, startServer } from './support.ts'

@@ -1,5 +1,5 @@
 /** A gateway with an agent behind it, and clients of the vendors' APIs before it. */
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
+import type { StreamOutput } from '../../../core/src/index.ts'
 import { answer, end, call as toolCall } from '../turns/payloads.ts'
 import { puppet, type Round } from '../turns/rig.ts'
 import { call, readUntil, type ServerOptions, startServer, type TestServer } from './support.ts'

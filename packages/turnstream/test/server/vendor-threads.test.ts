@@ -1,8 +1,9 @@
 /** Requests of vendors' clients are listed in the thread that they continue. */
+
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import type { TurnLog } from '../../../core/src/log/turn-log.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { broken } from '../turns/payloads.ts'
 import type { Round } from '../turns/rig.ts'
 import { ACME, guardedServer, OTHER } from './auth/support.ts'

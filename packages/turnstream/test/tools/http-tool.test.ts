@@ -2,9 +2,12 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createProviderFetch } from '../../src/server/provider-fetch.ts'
-import { createHttpTool, type HttpToolOptions } from '../../src/tools/http-tool.ts'
-import type { ToolCallContext } from '../../src/turns/tools.ts'
+import {
+  createHttpTool,
+  createProviderFetch,
+  type HttpToolOptions,
+  type ToolCallContext,
+} from '../../src/server.ts'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void
 

@@ -1,11 +1,12 @@
 /** A remote MCP server that misbehaves, made of a few JSON-RPC responses. */
+
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
+import { connectMcpTools } from '../../src/server.ts'
 import { pacedBody } from '../../src/tools/mcp-client.ts'
-import { connectMcpTools } from '../../src/tools/mcp-tools.ts'
 
 interface Message {
   readonly id?: number | string

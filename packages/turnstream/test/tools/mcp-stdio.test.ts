@@ -1,9 +1,10 @@
 /** A local MCP server that writes more than it should. */
+
 import { fileURLToPath } from 'node:url'
 import { ReadBuffer } from '@modelcontextprotocol/client'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { connectMcpTools } from '../../src/server.ts'
 import { PART_BYTES } from '../../src/tools/mcp-client.ts'
-import { connectMcpTools } from '../../src/tools/mcp-tools.ts'
 
 const SERVER = fileURLToPath(new URL('flooding-server.mjs', import.meta.url))
 

@@ -1,10 +1,11 @@
 /** Whoever admits turns is told of the end of each, exactly once, whatever becomes of it. */
+
 import { describe, expect, test } from 'vitest'
 import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import type { Submission } from '../../../core/src/formats/submission.ts'
+import { TurnstreamError } from '../../../core/src/index.ts'
 import type { TurnLog } from '../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import type { Submitted } from '../../src/turns/turn-request.ts'
+import type { Submitted } from '../../src/server.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { mortalLog } from './mortal-log.ts'
 import { answer, broken, delta, end, open } from './payloads.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
+import { TurnstreamError } from '../../../core/src/index.ts'
 import type { Lease } from '../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { answer, call, delta, done, end, open, usage, used } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, payloadsOf, type Round, storyOf, tick } from './rig.ts'
 

@@ -1,10 +1,10 @@
 /** A thread whose last turn has said its last word, while its snapshots do not have their end yet. */
 
 import { expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../conformance/src/turn-log/texts.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { createTurnRecord } from '../../src/turns/turn-record.ts'
 
 const LEASE_MS = 60_000

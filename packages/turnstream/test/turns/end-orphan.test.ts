@@ -1,11 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
-import { type FakeClock, fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
+import type { StreamEvent, StreamOutput } from '../../../core/src/index.ts'
 import type { LogName, LogRecord, OutputRecord, TurnLog } from '../../../core/src/log/turn-log.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
 import {
   call,
   cancel,
@@ -22,7 +21,7 @@ import {
   usage,
 } from '../../../core/test/processor/events.ts'
 import { randomTurn } from '../../../core/test/processor/turns.ts'
-import { endOrphan } from '../../src/turns/reaper.ts'
+import { endOrphan } from '../../src/server.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { Death, mortalLog } from './mortal-log.ts'
 import { type Cut, cutsOf, lastOutputs, type Recording, recordTurn, writeCut } from './recording.ts'

@@ -2,9 +2,9 @@
 
 import { describe, expect, test, vi } from 'vitest'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
+import type { OutputItem } from '../../../core/src/index.ts'
 import { hasCode } from '../../../core/src/protocol/errors.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { historyRoom, threadHistory } from '../../src/turns/thread-history.ts'
 import { resolveCaps } from '../../src/turns/turn-items.ts'
 import { end } from './payloads.ts'

@@ -1,7 +1,8 @@
 /** What a submit reads of the earlier turns of its thread. */
+
 import { expect, test } from 'vitest'
 import type { LogName, LogRecord, Tail } from '../../../core/src/log/turn-log.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { delta, done, end, open } from './payloads.ts'
 import { newRig, PROMPT, tick } from './rig.ts'
 

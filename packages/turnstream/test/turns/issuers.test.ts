@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
+import type { OutputItem } from '../../../core/src/index.ts'
 import type { KeyedRecords, TurnLog } from '../../../core/src/log/turn-log.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { IssuerNotes, nameIssuers } from '../../src/turns/issuers.ts'
 
 function signed(signature: string, more: Record<string, unknown> = {}): OutputItem {

@@ -1,6 +1,7 @@
 /** V9: a provider that leaves fields out, or counts in its own way, gets its turn written in full. */
+
 import { expect, test } from 'vitest'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../../core/src/index.ts'
 import { open } from './payloads.ts'
 import { newRig, outputsOf, payloadsOf } from './rig.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { type FakeClock, fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
+import type { StreamEvent } from '../../../core/src/index.ts'
 import type {
   LogName,
   LogRecord,
@@ -10,7 +11,6 @@ import type {
   TurnLog,
 } from '../../../core/src/log/turn-log.ts'
 import { eventIdsOf } from '../../../core/src/protocol/ids.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
 import { streamEventFault } from '../../../core/src/protocol/stream-event-guard.ts'
 import {
   delta,
@@ -20,7 +20,7 @@ import {
   start,
   usage,
 } from '../../../core/test/processor/events.ts'
-import { endOrphan, endOrphans } from '../../src/turns/reaper.ts'
+import { endOrphan, endOrphans } from '../../src/server.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 
 const LEASE_MS = 900

@@ -1,8 +1,7 @@
 /** What providers say, written shortly, and what logs say, read shortly. */
 
 import { type Fields, payloads } from '../../../conformance/src/turn-log/payloads.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import type { StreamEventPayload, Usage } from '../../../core/src/protocol/stream-event.ts'
+import type { OutputItem, StreamEventPayload, Usage } from '../../../core/src/index.ts'
 
 export function line(payload: StreamEventPayload): string {
   switch (payload.type) {

@@ -1,9 +1,8 @@
 /** Calls that the provider runs itself, and about which it asks while it streams. */
 
 import { describe, expect, test } from 'vitest'
-import { payloads } from '../../../conformance/src/turn-log/payloads.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
-import type { ToolCall } from '../../../core/src/protocol/stream-output.ts'
+import { payloads } from '../../../conformance/src/index.ts'
+import type { StreamEventPayload, ToolCall } from '../../../core/src/index.ts'
 import { answerApproval } from '../../src/turns/approvals.ts'
 import { broken, call, end, answer as say } from './payloads.ts'
 import { type Call, newRig, outputsOf, type Rig, storyOf, tick } from './rig.ts'

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { ResponseStreamError } from '../../../core/src/async/response-stream.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
+import {
+  ResponseStreamError,
+  type StreamEventPayload,
+  TurnstreamError,
+} from '../../../core/src/index.ts'
 import { answer, broken, call, delta, done, end, open, usage, used } from './payloads.ts'
 import { newRig, outputsOf, payloadsOf, type Round, storyOf } from './rig.ts'
 

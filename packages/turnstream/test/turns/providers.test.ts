@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Providers } from '../../src/turns/providers.ts'
+import { Providers } from '../../src/server.ts'
 import { puppet } from './rig.ts'
 
 const providers = new Providers([

@@ -1,12 +1,14 @@
 /** Turns as their owners leave them behind: cut after any record of either log. */
 
-import { fakeClock } from '../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
+import {
+  type ProcessorOptions,
+  type StreamEvent,
+  type StreamOutput,
+  StreamProcessor,
+} from '../../../core/src/index.ts'
 import type { Lease, TurnLog } from '../../../core/src/log/turn-log.ts'
-import type { ProcessorOptions } from '../../../core/src/processor/options.ts'
-import { StreamProcessor } from '../../../core/src/processor/stream-processor.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
 import { THREAD_ID, TURN_ID } from '../../../core/test/processor/events.ts'
 
 export interface Recording {

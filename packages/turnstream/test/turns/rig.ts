@@ -1,22 +1,26 @@
 /** A TurnRunner with a provider that does what the test says, and short ways to see what came of it. */
 
 import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
-import { ResponseStream } from '../../../core/src/async/response-stream.ts'
-import type { ProviderRequest, RunContext } from '../../../core/src/formats/provider-request.ts'
 import type { Submission } from '../../../core/src/formats/submission.ts'
-import type { LogName, TurnLog } from '../../../core/src/log/turn-log.ts'
-import type { StreamEvent, StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import { START } from '../../src/log/offsets.ts'
-import type { Provider } from '../../src/providers/provider.ts'
-import { Providers } from '../../src/turns/providers.ts'
-import type { Submitted } from '../../src/turns/turn-request.ts'
 import {
+  type ProviderRequest,
+  ResponseStream,
+  type RunContext,
+  type StreamEvent,
+  type StreamEventPayload,
+  type StreamOutput,
+} from '../../../core/src/index.ts'
+import type { LogName, TurnLog } from '../../../core/src/log/turn-log.ts'
+import type { Provider } from '../../src/index.ts'
+import { START } from '../../src/log/offsets.ts'
+import {
+  MemoryLog,
+  Providers,
   type SubmitOptions,
+  type Submitted,
   TurnRunner,
   type TurnRunnerOptions,
-} from '../../src/turns/turn-runner.ts'
+} from '../../src/server.ts'
 import { line } from './payloads.ts'
 
 /** One call of the provider, as the test sees it. */

@@ -2,9 +2,8 @@
 
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
-import type { ItemSnapshot } from '../../../core/src/protocol/stream-output.ts'
-import { endOrphan } from '../../src/turns/reaper.ts'
+import type { ItemSnapshot, StreamEventPayload } from '../../../core/src/index.ts'
+import { endOrphan } from '../../src/server.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { broken, call, delta, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, payloadsOf, type Rig, readLog, tick } from './rig.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
+import { TurnstreamError } from '../../../core/src/index.ts'
 import type { Lease, NewTurn } from '../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { call, delta, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, PROMPT, type Round, storyOf, tick } from './rig.ts'

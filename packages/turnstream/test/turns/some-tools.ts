@@ -1,5 +1,5 @@
 /** Tools of a server that do what their names say. */
-import type { Tool } from '../../src/turns/tools.ts'
+import type { Tool } from '../../src/server.ts'
 
 export function tool(name: string, execute: Tool['execute'], more: Partial<Tool> = {}): Tool {
   return { name, parameters: { type: 'object' }, execute, ...more }

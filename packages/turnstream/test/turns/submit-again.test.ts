@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Submission } from '../../../core/src/formats/submission.ts'
-import type { TurnstreamError } from '../../../core/src/protocol/errors.ts'
+import type { TurnstreamError } from '../../../core/src/index.ts'
 import { answer, end } from './payloads.ts'
 import { newRig, PROMPT, puppet } from './rig.ts'
 

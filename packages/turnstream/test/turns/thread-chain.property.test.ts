@@ -1,22 +1,25 @@
 /** Whichever vendor's client sends an answer back, it is recognised. */
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { caseCount } from '../../../../test/case-count.ts'
 import { decodeChatRequest } from '../../../core/src/formats/chat-completions/request-in.ts'
 import { chatBodySchema } from '../../../core/src/formats/chat-completions/schemas.ts'
-import { ChatCompletionsEncoder } from '../../../core/src/formats/chat-completions/write.ts'
-import { toChatCompletion } from '../../../core/src/formats/chat-completions/write-completion.ts'
 import { decodeMessagesRequest } from '../../../core/src/formats/messages/request-in.ts'
 import { messagesBodySchema } from '../../../core/src/formats/messages/schemas.ts'
-import { MessagesEncoder } from '../../../core/src/formats/messages/write.ts'
 import { decodeResponsesRequest } from '../../../core/src/formats/responses/request-in.ts'
 import { responsesBodySchema } from '../../../core/src/formats/responses/schemas.ts'
-import { ResponsesEncoder } from '../../../core/src/formats/responses/write.ts'
 import { type Submission } from '../../../core/src/formats/submission.ts'
+import {
+  ChatCompletionsEncoder,
+  MessagesEncoder,
+  type OutputItem,
+  ResponseReducer,
+  ResponsesEncoder,
+  type StreamEvent,
+  toChatCompletion,
+} from '../../../core/src/index.ts'
 import { shortCallId } from '../../../core/src/protocol/ids.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import { ResponseReducer } from '../../../core/src/reducer/reduce.ts'
 import { eventsOf } from '../../../core/test/reducer/events.ts'
 import { ThreadChain } from '../../src/turns/thread-chain.ts'
 import { inputEvents } from '../../src/turns/turn-request.ts'

@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import { appendTo } from '../../../conformance/src/turn-log/append.ts'
+import {
+  type OutputItem,
+  type StreamEventPayload,
+  TurnstreamError,
+} from '../../../core/src/index.ts'
 import type { LogName, LogRecord, Tail } from '../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../core/src/protocol/errors.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { OldLog } from './old-log.ts'
 import { answer, broken, call, delta, end, open } from './payloads.ts'
 import { enveloped, newRig, type Rig, type Round, storyOf, tick } from './rig.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import type { HistoryItem } from '../../../core/src/formats/submission.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { ThreadChain } from '../../src/turns/thread-chain.ts'
 import { canContinue, findContinued } from '../../src/turns/thread-index.ts'
 import { answer, broken, end } from './payloads.ts'

@@ -3,8 +3,8 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
 import type { TurnInput } from '../../../core/src/formats/submission.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
-import { endOrphan } from '../../src/turns/reaper.ts'
+import type { StreamOutput } from '../../../core/src/index.ts'
+import { endOrphan } from '../../src/server.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { answer, broken, call, end } from './payloads.ts'
 import {

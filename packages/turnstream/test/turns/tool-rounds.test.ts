@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../../core/src/index.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { answer, broken, call, delta, end, line, open } from './payloads.ts'
 import { type Call, newRig, payloadsOf, type Round } from './rig.ts'

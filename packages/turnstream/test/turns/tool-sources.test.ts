@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { Tool } from '../../src/server.ts'
 import { ServerTools } from '../../src/turns/tool-sources.ts'
-import type { Tool } from '../../src/turns/tools.ts'
 import { call, end } from './payloads.ts'
 import { newRig, storyOf } from './rig.ts'
 import { tool } from './some-tools.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { isExecutedByProvider } from '../../../core/src/items/marks.ts'
-import type { ToolCallContext } from '../../src/turns/tools.ts'
+import { isExecutedByProvider } from '../../../core/src/index.ts'
+import type { ToolCallContext } from '../../src/server.ts'
 import { type CallFields, call, end, open } from './payloads.ts'
 import { newRig, outputsOf, payloadsOf, storyOf, tick } from './rig.ts'
 import { TOOLS, tool } from './some-tools.ts'

@@ -1,11 +1,14 @@
 /** What a new item type gets from its checks alone: see "Add an item type" in CONTRIBUTING.md. */
+
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { toInput } from '../../../core/src/formats/responses/request-out.ts'
 import { stepsOf } from '../../../core/src/formats/vendor-request.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import type { StreamEventPayload } from '../../../core/src/protocol/stream-event.ts'
+import {
+  type OutputItem,
+  ResponseReducer,
+  type StreamEventPayload,
+} from '../../../core/src/index.ts'
 import { ITEM_CHECKS } from '../../../core/src/protocol/stream-event-guard.ts'
-import { ResponseReducer } from '../../../core/src/reducer/reduce.ts'
 import { answer, end } from './payloads.ts'
 import { eventsOf, newRig, outputsOf } from './rig.ts'
 

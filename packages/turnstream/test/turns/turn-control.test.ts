@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryLog } from '../../src/server.ts'
 import { type StopReason, TurnControl } from '../../src/turns/turn-control.ts'
 
 const CANCELLED: StopReason = { kind: 'cancelled', reason: 'enough' }

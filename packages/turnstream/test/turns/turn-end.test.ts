@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import { endOrphan } from '../../src/turns/reaper.ts'
+import { endOrphan } from '../../src/server.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { broken, call, delta, done, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, tick } from './rig.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { isStreamEvent } from '../../../core/src/index.ts'
 import { eventIdsOf } from '../../../core/src/protocol/ids.ts'
-import { isStreamEvent } from '../../../core/src/protocol/stream-event-guard.ts'
 import { answer, BEGIN, call, delta, done, end, line, open, usage, used } from './payloads.ts'
 import { eventsOf, newRig, outputsOf, payloadsOf, type Round, readLog, storyOf } from './rig.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Usage } from '../../../core/src/protocol/stream-event.ts'
+import type { Usage } from '../../../core/src/index.ts'
 import { TurnUsage } from '../../src/turns/transcript.ts'
 import { usage } from './payloads.ts'
 

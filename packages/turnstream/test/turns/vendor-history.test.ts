@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { buildOpenaiChatRequest } from '../../../core/src/formats/chat-completions/request-out.ts'
-import { ChatCompletionsEncoder } from '../../../core/src/formats/chat-completions/write.ts'
 import { buildGeminiRequest } from '../../../core/src/formats/gemini/request-out.ts'
 import { buildAnthropicMessagesRequest } from '../../../core/src/formats/messages/request-out.ts'
-import type { ProviderRequest } from '../../../core/src/formats/provider-request.ts'
 import { buildOpenaiResponsesRequest } from '../../../core/src/formats/responses/request-out.ts'
+import { ChatCompletionsEncoder, type ProviderRequest } from '../../../core/src/index.ts'
 import { answer, call, end } from './payloads.ts'
 import { eventsOf, newRig } from './rig.ts'
 

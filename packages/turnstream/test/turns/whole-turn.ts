@@ -1,13 +1,15 @@
 /** What must hold of every turn, whatever happened to it. */
 
 import { expect } from 'vitest'
-import { isExecutedByProvider } from '../../../core/src/items/marks.ts'
-import { parseJsonSafe } from '../../../core/src/protocol/json.ts'
-import type { OutputItem } from '../../../core/src/protocol/output-item.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../../core/src/protocol/stream-event-guard.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
-import { ResponseReducer } from '../../../core/src/reducer/reduce.ts'
+import {
+  isExecutedByProvider,
+  isStreamEvent,
+  type OutputItem,
+  parseJsonSafe,
+  ResponseReducer,
+  type StreamEvent,
+  type StreamOutput,
+} from '../../../core/src/index.ts'
 import { TURN_ID } from '../../../core/test/processor/events.ts'
 import { withTurnIds } from '../../src/turns/turn-response.ts'
 import { lastOutputs } from './recording.ts'

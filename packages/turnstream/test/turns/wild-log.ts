@@ -1,7 +1,7 @@
 import type { FakeClock } from '../../../conformance/src/index.ts'
 import { type AppendOptions, type TextRecord } from '../../../conformance/src/turn-log/append.ts'
+import { type ErrorCode, TurnstreamError } from '../../../core/src/index.ts'
 import type { Lease, LogName } from '../../../core/src/log/turn-log.ts'
-import { type ErrorCode, TurnstreamError } from '../../../core/src/protocol/errors.ts'
 import { TURN_ID } from '../../../core/test/processor/events.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 

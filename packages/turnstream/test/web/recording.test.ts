@@ -4,9 +4,7 @@ import { DIALECTS, DialectFrames } from '../../../../web/src/inspect/dialects.ts
 import { Recording, upperBound } from '../../../../web/src/inspect/recording.ts'
 import { apply, EMPTY_VIEW } from '../../../client/src/index.ts'
 import { fakeClock } from '../../../conformance/src/index.ts'
-import { StreamProcessor } from '../../../core/src/processor/stream-processor.ts'
-import type { StreamEvent } from '../../../core/src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../core/src/protocol/stream-output.ts'
+import { type StreamEvent, type StreamOutput, StreamProcessor } from '../../../core/src/index.ts'
 import { delta, done, open, responseDone, start } from '../../../core/test/processor/events.ts'
 import { randomTurn } from '../../../core/test/processor/turns.ts'
 

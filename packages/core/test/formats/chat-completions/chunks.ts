@@ -1,7 +1,9 @@
 /** The chunks of a Chat Completions stream, as short as a test can say them. */
-import { translateOpenaiChat } from '../../../src/formats/chat-completions/read.ts'
-import type { TranslationContext } from '../../../src/formats/translation.ts'
-import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import {
+  type StreamEventPayload,
+  type TranslationContext,
+  translateOpenaiChat,
+} from '../../../src/index.ts'
 import { translateAll } from '../replay.ts'
 
 export type Fields = Record<string, unknown>

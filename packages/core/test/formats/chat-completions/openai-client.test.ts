@@ -1,11 +1,10 @@
 /** What the official client makes of our output, over a real connection. */
+
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import OpenAI, { APIError } from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ChatCompletionsEncoder } from '../../../src/formats/chat-completions/write.ts'
-import { toChatCompletion } from '../../../src/formats/chat-completions/write-completion.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { ChatCompletionsEncoder, type StreamEvent, toChatCompletion } from '../../../src/index.ts'
 import {
   aborted,
   call,

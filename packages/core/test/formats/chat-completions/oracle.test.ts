@@ -3,14 +3,12 @@
 import { readFileSync } from 'node:fs'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createOpenaiChatProvider } from '../../../../turnstream/src/providers/vendors.ts'
+import { createOpenaiChatProvider } from '../../../../turnstream/src/index.ts'
 import {
   startVendor,
   type VendorServer,
 } from '../../../../turnstream/test/providers/vendor-server.ts'
-import { stamp } from '../../../src/formats/event-stamp.ts'
-import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import { ResponseReducer } from '../../../src/reducer/reduce.ts'
+import { type ReducedResponse, ResponseReducer, stamp } from '../../../src/index.ts'
 
 let server: VendorServer
 

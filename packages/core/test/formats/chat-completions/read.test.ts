@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { translateOpenaiChat } from '../../../src/formats/chat-completions/read.ts'
+import { translateOpenaiChat } from '../../../src/index.ts'
 import { checkPayloads, outcomesOf, responsesOf } from '../outcome.ts'
 import { context } from '../replay.ts'
 import {

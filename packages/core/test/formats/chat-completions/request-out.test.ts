@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildOpenaiChatRequest } from '../../../src/formats/chat-completions/request-out.ts'
-import type { ProviderRequest } from '../../../src/formats/provider-request.ts'
-import type { OutputItem } from '../../../src/protocol/output-item.ts'
+import type { OutputItem, ProviderRequest } from '../../../src/index.ts'
 import { fixtureEvents, responsesOf } from '../outcome.ts'
 import { translate } from './chunks.ts'
 

@@ -1,7 +1,8 @@
 /** Random turns with everything this dialect has a rule for. */
+
 import fc from 'fast-check'
+import type { StreamEvent } from '../../../src/index.ts'
 import { EXECUTED_BY_PROVIDER } from '../../../src/items/marks.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import {
   call,
   delta,

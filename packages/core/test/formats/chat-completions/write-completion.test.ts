@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ChatMessage } from '../../../src/formats/chat-completions/wire.ts'
-import { toChatCompletion } from '../../../src/formats/chat-completions/write-completion.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { type ChatMessage, type StreamEvent, toChatCompletion } from '../../../src/index.ts'
 import {
   aborted,
   call,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import type { StreamEvent } from '../../../src/index.ts'
 import {
   aborted,
   call,

@@ -1,8 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { ChatCompletionsEncoder } from '../../../src/formats/chat-completions/write.ts'
+import { ChatCompletionsEncoder, type StreamEvent } from '../../../src/index.ts'
 import { jsonLine } from '../../../src/protocol/json.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import {
   aborted,
   call,

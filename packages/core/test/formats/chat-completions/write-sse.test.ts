@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ChatCompletionsEncoder } from '../../../src/formats/chat-completions/write.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { ChatCompletionsEncoder, type StreamEvent } from '../../../src/index.ts'
 import {
   call,
   delta,

@@ -1,15 +1,15 @@
 /** Short ways to encode a turn, and to read what a client would make of it. */
 
-import type {
-  ChatChunk,
-  ChatDelta,
-  ChatError,
-  ChatFrame,
-  ChatToolCallDelta,
-} from '../../../src/formats/chat-completions/wire.ts'
-import { ChatCompletionsEncoder } from '../../../src/formats/chat-completions/write.ts'
-import type { ChatCompletionsOptions } from '../../../src/formats/chat-completions/write-chunks.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import {
+  type ChatChunk,
+  ChatCompletionsEncoder,
+  type ChatCompletionsOptions,
+  type ChatDelta,
+  type ChatError,
+  type ChatFrame,
+  type ChatToolCallDelta,
+  type StreamEvent,
+} from '../../../src/index.ts'
 import { open } from '../../processor/events.ts'
 
 export const HEAD = { id: 'chatcmpl-1', model: 'model-1', created: 1_700_000_000 }

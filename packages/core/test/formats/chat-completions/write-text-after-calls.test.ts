@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ChatDelta } from '../../../src/formats/chat-completions/wire.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import type { ChatDelta, StreamEvent } from '../../../src/index.ts'
 import { call, delta, done, open, start, thought } from '../../processor/events.ts'
 import { deltasOf, encodeAll, fragment, openCall, opened } from './write-support.ts'
 

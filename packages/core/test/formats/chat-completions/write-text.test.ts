@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ChatDelta } from '../../../src/formats/chat-completions/wire.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import type { ChatDelta, StreamEvent } from '../../../src/index.ts'
 import {
   cancel,
   delta,

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type {
-  ChatCompletion,
-  ChatFrame,
-  ChatMessage,
-} from '../../../src/formats/chat-completions/wire.ts'
-import { toChatCompletion } from '../../../src/formats/chat-completions/write-completion.ts'
-import { isExecutedByProvider } from '../../../src/items/marks.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { decodeStreamEvent } from '../../../src/schemas/stream-event.ts'
+import {
+  type ChatCompletion,
+  type ChatFrame,
+  type ChatMessage,
+  isExecutedByProvider,
+  type StreamEvent,
+  toChatCompletion,
+} from '../../../src/index.ts'
+import { decodeStreamEvent } from '../../../src/schemas.ts'
 import { randomTurn } from '../../processor/turns.ts'
 import { eventsOf } from '../../reducer/events.ts'
 import { anyPayloads } from '../../reducer/turns.ts'

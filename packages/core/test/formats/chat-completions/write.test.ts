@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { ChatChunk, ChatDelta } from '../../../src/formats/chat-completions/wire.ts'
-import { ChatCompletionsEncoder } from '../../../src/formats/chat-completions/write.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import {
+  type ChatChunk,
+  ChatCompletionsEncoder,
+  type ChatDelta,
+  type StreamEvent,
+} from '../../../src/index.ts'
 import {
   delta,
   done,

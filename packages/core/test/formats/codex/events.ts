@@ -1,8 +1,10 @@
 /** Messages of the app-server in its grammars, and what our translation makes of them. */
-import { translateCodex } from '../../../src/formats/codex/read.ts'
-import type { TranslationContext } from '../../../src/formats/translation.ts'
-import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import {
+  type ReducedResponse,
+  type StreamEventPayload,
+  type TranslationContext,
+  translateCodex,
+} from '../../../src/index.ts'
 import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
 

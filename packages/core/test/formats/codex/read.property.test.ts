@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { caseCount } from '../../../../../test/case-count.ts'
 import { EventStamp } from '../../../src/formats/event-stamp.ts'
-import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../../src/index.ts'
 import { streamEventFault } from '../../../src/protocol/stream-event-guard.ts'
 import { legacyEvent, odd, responseEvent, v2Event, word } from './arbitraries.ts'
 import {

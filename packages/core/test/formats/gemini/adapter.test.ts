@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { createGeminiProvider } from '../../../../turnstream/src/providers/vendors.ts'
+import { createGeminiProvider } from '../../../../turnstream/src/index.ts'
 import { startVendor } from '../../../../turnstream/test/providers/vendor-server.ts'
-import { stamp } from '../../../src/formats/event-stamp.ts'
-import { ResponseReducer } from '../../../src/reducer/reduce.ts'
+import { ResponseReducer, stamp } from '../../../src/index.ts'
 
 test('a response is read over HTTP with the key in a header', async () => {
   const calls: unknown[] = []

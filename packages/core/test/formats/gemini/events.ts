@@ -1,7 +1,9 @@
 /** The events of `streamGenerateContent`, as short as a test can say them. */
-import { translateGemini } from '../../../src/formats/gemini/read.ts'
-import type { TranslationContext } from '../../../src/formats/translation.ts'
-import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import {
+  type StreamEventPayload,
+  type TranslationContext,
+  translateGemini,
+} from '../../../src/index.ts'
 import { translateAll } from '../replay.ts'
 
 export type Fields = Record<string, unknown>

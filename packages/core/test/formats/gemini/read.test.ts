@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { translateGemini } from '../../../src/formats/gemini/read.ts'
+import { translateGemini } from '../../../src/index.ts'
 import { checkPayloads, fixtureEvents, outcomesOf, responsesOf } from '../outcome.ts'
 import { context } from '../replay.ts'
 import { call, event, stop, text, translate, usage } from './events.ts'

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createGeminiProvider } from '../../../../turnstream/src/providers/vendors.ts'
+import { createGeminiProvider } from '../../../../turnstream/src/index.ts'
 import { buildGeminiRequest } from '../../../src/formats/gemini/request-out.ts'
-import type { ProviderRequest } from '../../../src/formats/provider-request.ts'
-import type { OutputItem } from '../../../src/protocol/output-item.ts'
+import type { OutputItem, ProviderRequest } from '../../../src/index.ts'
 import { fixtureEvents, responsesOf } from '../outcome.ts'
 import { translate } from './events.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { toHistory } from '../../../src/formats/messages/request-out.ts'
-import type { OutputItem } from '../../../src/protocol/output-item.ts'
+import type { OutputItem } from '../../../src/index.ts'
 import type { Fields } from './events.ts'
 
 type Item = OutputItem

@@ -5,11 +5,9 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createAnthropicMessagesProvider } from '../../../../turnstream/src/providers/vendors.ts'
-import { stamp } from '../../../src/formats/event-stamp.ts'
+import { createAnthropicMessagesProvider } from '../../../../turnstream/src/index.ts'
 import { toHistory } from '../../../src/formats/messages/request-out.ts'
-import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import { ResponseReducer } from '../../../src/reducer/reduce.ts'
+import { type ReducedResponse, ResponseReducer, stamp } from '../../../src/index.ts'
 import type { Fields } from './events.ts'
 
 const fixtures = new URL('../../../../../test/fixtures/anthropic-messages/', import.meta.url)

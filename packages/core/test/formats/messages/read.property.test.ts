@@ -2,8 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { caseCount } from '../../../../../test/case-count.ts'
 import { EventStamp } from '../../../src/formats/event-stamp.ts'
-import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../../src/protocol/stream-event-guard.ts'
+import { isStreamEvent, type StreamEventPayload } from '../../../src/index.ts'
 import {
   blockDelta,
   blockStart,

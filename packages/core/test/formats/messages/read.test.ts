@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../../src/index.ts'
 import { responsesOf } from '../outcome.ts'
 import {
   blockDelta,

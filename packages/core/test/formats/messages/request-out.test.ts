@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildAnthropicMessagesRequest } from '../../../src/formats/messages/request-out.ts'
-import type { ProviderRequest } from '../../../src/formats/provider-request.ts'
+import type { ProviderRequest } from '../../../src/index.ts'
 
 const base: ProviderRequest = {
   model: 'claude-sonnet-4-0',

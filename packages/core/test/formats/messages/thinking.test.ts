@@ -1,12 +1,15 @@
 /** How each Claude model is asked to think, and what is done when it refuses. */
+
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { HttpProviderOptions } from '../../../../turnstream/src/providers/http-provider.ts'
-import { createAnthropicMessagesProvider } from '../../../../turnstream/src/providers/vendors.ts'
+import {
+  createAnthropicMessagesProvider,
+  type HttpProviderOptions,
+} from '../../../../turnstream/src/index.ts'
 import { startVendor } from '../../../../turnstream/test/providers/vendor-server.ts'
 import { fixture } from '../../../../turnstream/test/server/openai/stage.ts'
 import { buildAnthropicMessagesRequest } from '../../../src/formats/messages/request-out.ts'
 import { traitsAfterEffort } from '../../../src/formats/model-traits.ts'
-import type { ProviderRequest } from '../../../src/formats/provider-request.ts'
+import type { ProviderRequest } from '../../../src/index.ts'
 
 const INPUT: ProviderRequest['input'] = [
   { type: 'message', id: 'i1', origin: 'user', content: 'Hi' },

@@ -3,9 +3,10 @@
  *
  * @module-tag slow
  */
+
 import { APIError } from '@anthropic-ai/sdk'
 import { describe, expect, test } from 'vitest'
-import type { MessagesBlock, MessagesEvent } from '../../../src/formats/messages/wire.ts'
+import type { MessagesBlock, MessagesEvent } from '../../../src/index.ts'
 import { RECORDED } from '../recorded.ts'
 import { differences, readShapes } from '../sdk-shapes.ts'
 import { encodeAll, joinedSse, messageOf, sseOf, streamOf } from './write-support.ts'

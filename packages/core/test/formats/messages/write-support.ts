@@ -1,8 +1,7 @@
 /** Short ways to encode a turn as a message, and to read it with the official client. */
+
 import Anthropic from '@anthropic-ai/sdk'
-import type { MessagesEvent } from '../../../src/formats/messages/wire.ts'
-import { MessagesEncoder } from '../../../src/formats/messages/write.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { MessagesEncoder, type MessagesEvent, type StreamEvent } from '../../../src/index.ts'
 
 const HEAD = { turnId: 'turn-1', model: 'model-1' }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { MessagesEvent } from '../../../src/formats/messages/wire.ts'
+import type { MessagesEvent } from '../../../src/index.ts'
 import {
   aborted,
   call,

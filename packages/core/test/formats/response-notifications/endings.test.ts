@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { translateResponseNotifications } from '../../../src/formats/response-notifications/read.ts'
+import { translateResponseNotifications } from '../../../src/index.ts'
 import { responsesOf } from '../outcome.ts'
 import { context } from '../replay.ts'
 import {

@@ -1,9 +1,10 @@
 /** The tables of docs/adapters.md describe what the router of notifications does. */
+
 import { describe, expect, test } from 'vitest'
 import { read } from '../../../../../test/repository/sources.ts'
 import { section, tableRows } from '../../../../../test/repository/tables.ts'
 import { NOTIFICATION_ROUTES } from '../../../src/formats/response-notifications/decode.ts'
-import { translateResponseNotifications } from '../../../src/formats/response-notifications/read.ts'
+import { translateResponseNotifications } from '../../../src/index.ts'
 import { context } from '../replay.ts'
 import {
   added,

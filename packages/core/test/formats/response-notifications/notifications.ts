@@ -1,8 +1,10 @@
 /** Notifications of a proxy, and what our translation makes of them. */
-import { translateResponseNotifications } from '../../../src/formats/response-notifications/read.ts'
-import type { TranslationContext } from '../../../src/formats/translation.ts'
-import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import {
+  type ReducedResponse,
+  type StreamEventPayload,
+  type TranslationContext,
+  translateResponseNotifications,
+} from '../../../src/index.ts'
 import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
 

@@ -1,10 +1,13 @@
 /** Events of the Responses API, and what our translation makes of them. */
+
 import { EventStamp } from '../../../src/formats/event-stamp.ts'
-import { translateOpenaiResponses } from '../../../src/formats/responses/read.ts'
-import type { TranslationContext } from '../../../src/formats/translation.ts'
-import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../../src/protocol/stream-event-guard.ts'
+import {
+  isStreamEvent,
+  type ReducedResponse,
+  type StreamEventPayload,
+  type TranslationContext,
+  translateOpenaiResponses,
+} from '../../../src/index.ts'
 import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
 

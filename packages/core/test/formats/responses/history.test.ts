@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { toInput } from '../../../src/formats/responses/request-out.ts'
-import type { OutputItem } from '../../../src/protocol/output-item.ts'
+import type { OutputItem } from '../../../src/index.ts'
 import {
   completed,
   created,

@@ -1,9 +1,10 @@
 /** What each OpenAI model takes. */
+
 import { describe, expect, test } from 'vitest'
 import { openaiChatSettings } from '../../../src/formats/chat-completions/settings.ts'
-import type { ModelSettings } from '../../../src/formats/provider-request.ts'
 import { openaiResponsesSettings } from '../../../src/formats/responses/settings.ts'
 import { fitSettings } from '../../../src/formats/settings.ts'
+import type { ModelSettings } from '../../../src/index.ts'
 
 describe.each([
   ['openai-responses', openaiResponsesSettings()],

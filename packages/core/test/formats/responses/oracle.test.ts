@@ -3,15 +3,17 @@
 import { readFileSync } from 'node:fs'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createOpenaiResponsesProvider } from '../../../../turnstream/src/providers/vendors.ts'
+import { createOpenaiResponsesProvider } from '../../../../turnstream/src/index.ts'
 import {
   startVendor,
   type VendorServer,
 } from '../../../../turnstream/test/providers/vendor-server.ts'
-import { stamp } from '../../../src/formats/event-stamp.ts'
-import { isExecutedByProvider } from '../../../src/items/marks.ts'
-import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import { ResponseReducer } from '../../../src/reducer/reduce.ts'
+import {
+  isExecutedByProvider,
+  type ReducedResponse,
+  ResponseReducer,
+  stamp,
+} from '../../../src/index.ts'
 import type { Fields } from './events.ts'
 
 const fixtures = new URL('../../../../../test/fixtures/openai-responses/', import.meta.url)

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { createOpenaiResponsesProvider } from '../../../../turnstream/src/providers/vendors.ts'
+import { createOpenaiResponsesProvider } from '../../../../turnstream/src/index.ts'
 import { startVendor } from '../../../../turnstream/test/providers/vendor-server.ts'
-import type { ProviderRequest } from '../../../src/formats/provider-request.ts'
 import { buildOpenaiResponsesRequest } from '../../../src/formats/responses/request-out.ts'
-import { TurnstreamError } from '../../../src/protocol/errors.ts'
+import { type ProviderRequest, TurnstreamError } from '../../../src/index.ts'
 import { completed, created, type Fields, text } from './events.ts'
 
 const request = (more: Partial<ProviderRequest> = {}): ProviderRequest => ({

@@ -3,11 +3,15 @@
  *
  * @module-tag slow
  */
+
 import { APIError } from 'openai'
 import { describe, expect, test } from 'vitest'
-import type { ResponsesEvent, ResponsesItem } from '../../../src/formats/responses/wire.ts'
-import { ResponsesEncoder } from '../../../src/formats/responses/write.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import {
+  ResponsesEncoder,
+  type ResponsesEvent,
+  type ResponsesItem,
+  type StreamEvent,
+} from '../../../src/index.ts'
 import { RECORDED } from '../recorded.ts'
 import { differences, readShapes } from '../sdk-shapes.ts'
 import { encodeAll, framesOf, HEAD, responseOf, sseOf, streamOf } from './write-support.ts'

@@ -1,8 +1,7 @@
 /** Short ways to encode a turn as a response, and to read it with the official client. */
+
 import OpenAI from 'openai'
-import type { ResponsesEvent } from '../../../src/formats/responses/wire.ts'
-import { ResponsesEncoder } from '../../../src/formats/responses/write.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { ResponsesEncoder, type ResponsesEvent, type StreamEvent } from '../../../src/index.ts'
 
 export const HEAD = { turnId: 'turn-1', model: 'model-1', createdAt: 1_700_000_000_000 }
 

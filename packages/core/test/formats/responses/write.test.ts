@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ResponsesEvent } from '../../../src/formats/responses/wire.ts'
+import type { ResponsesEvent } from '../../../src/index.ts'
 import { shortCallId } from '../../../src/protocol/ids.ts'
 import {
   aborted,

@@ -7,9 +7,12 @@ import {
   textSnapshotOf,
   xapiSse,
 } from '../../../src/formats/xapi/write.ts'
-import { applyAppend } from '../../../src/protocol/append-frame.ts'
-import type { ItemSnapshot, SnapshotStatus } from '../../../src/protocol/stream-output.ts'
-import { SseDecoder } from '../../../src/sse/decode.ts'
+import {
+  applyAppend,
+  type ItemSnapshot,
+  type SnapshotStatus,
+  SseDecoder,
+} from '../../../src/index.ts'
 
 /** Any UTF-16 units, with halves of characters among them. */
 const text = fc.string({ unit: fc.nat(0xff_ff).map((unit) => String.fromCharCode(unit)) })

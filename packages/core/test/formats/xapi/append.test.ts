@@ -5,13 +5,14 @@ import {
   appendSse,
   textSnapshotOf,
 } from '../../../src/formats/xapi/write.ts'
-import { type AppendFrame, applyAppend } from '../../../src/protocol/append-frame.ts'
-import type {
-  ItemSnapshot,
-  MessageSnapshot,
-  StreamOutput,
-} from '../../../src/protocol/stream-output.ts'
-import { SseDecoder } from '../../../src/sse/decode.ts'
+import {
+  type AppendFrame,
+  applyAppend,
+  type ItemSnapshot,
+  type MessageSnapshot,
+  SseDecoder,
+  type StreamOutput,
+} from '../../../src/index.ts'
 
 const IDS = { turnId: 't', threadId: 'h', itemId: 'a' }
 const BASE = { type: 'message', ...IDS, origin: 'agent' } as const

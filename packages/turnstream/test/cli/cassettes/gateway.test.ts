@@ -1,9 +1,10 @@
 /** A bug report: a turn is recorded by one gateway, exported, and played by another. */
+
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../../core/src/async/clock.ts'
-import { cassetteEvents } from '../../../../core/src/cassettes/layers.ts'
+import { cassetteEvents } from '../../../../core/src/index.ts'
 import { cassetteOf, encode, recordedCall } from '../../../../core/test/cassettes/samples.ts'
 import { diff } from '../../../src/cli/cassettes/diff.ts'
 import { exportCassette } from '../../../src/cli/cassettes/export.ts'

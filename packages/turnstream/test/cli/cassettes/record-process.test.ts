@@ -1,9 +1,10 @@
 /** The proxy as a process: it is killed, its client does not read, and it is crowded. */
+
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
-import { cassetteEvents } from '../../../../core/src/cassettes/layers.ts'
+import { cassetteEvents } from '../../../../core/src/index.ts'
 import { type Answer, startVendor } from '../../providers/vendor-server.ts'
 import { turnstream } from '../process.ts'
 import { untilTrue } from '../support.ts'

@@ -1,4 +1,5 @@
 /** The proxy between official clients and a vendor on this machine. */
+
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import OpenAI from 'openai'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
 import { systemClock } from '../../../../core/src/async/clock.ts'
-import { cassetteEvents } from '../../../../core/src/cassettes/layers.ts'
+import { cassetteEvents } from '../../../../core/src/index.ts'
 import { record } from '../../../src/cli/cassettes/record.ts'
 import { type Answer, startVendor } from '../../providers/vendor-server.ts'
 import { fakeTerminal } from '../fake-terminal.ts'

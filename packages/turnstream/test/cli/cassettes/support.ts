@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { Cassette } from '../../../../core/src/cassettes/cassette.ts'
 import { CassetteDecoder } from '../../../../core/src/cassettes/decode.ts'
+import type { Cassette } from '../../../../core/src/index.ts'
 
 export function testFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'turnstream-cassettes-'))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { StreamOutput } from '../../../../core/src/protocol/stream-output.ts'
+import type { StreamOutput } from '../../../../core/src/index.ts'
 import { ChatView } from '../../../src/cli/chat.ts'
 
 const turn = { turnId: 'turn', threadId: 'thread' }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { DEMOS } from '../../../../../test/demo-recordings.ts'
-import type { StreamOutput } from '../../../../core/src/protocol/stream-output.ts'
+import type { StreamOutput } from '../../../../core/src/index.ts'
 import { chat } from '../../../src/cli/chat.ts'
 import type { Terminal } from '../../../src/cli/terminal.ts'
 import { cuttingProxy } from '../cutting-proxy.ts'

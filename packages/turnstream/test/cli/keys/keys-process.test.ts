@@ -1,11 +1,12 @@
 /** Keys as an operator meets them: the built program, a real process, real signals. */
+
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { parseKeysFile } from '../../../src/server/auth/key-ring.ts'
+import { parseKeysFile } from '../../../src/server.ts'
 import { turnstream } from '../process.ts'
 import { untilTrue } from '../support.ts'
 

@@ -1,16 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { DEMOS as recordings } from '../../../../../test/demo-recordings.ts'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
-import { stamp } from '../../../../core/src/formats/event-stamp.ts'
-import type { Recording } from '../../../../core/src/formats/v2/recording.ts'
-import { isExecutedByProvider } from '../../../../core/src/items/marks.ts'
-import { StreamProcessor } from '../../../../core/src/processor/stream-processor.ts'
-import type { StreamEvent } from '../../../../core/src/protocol/stream-event.ts'
-import { isStreamEvent } from '../../../../core/src/protocol/stream-event-guard.ts'
-import type { StreamOutput } from '../../../../core/src/protocol/stream-output.ts'
-import { ResponseReducer } from '../../../../core/src/reducer/reduce.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
+import {
+  isExecutedByProvider,
+  isStreamEvent,
+  type Recording,
+  ResponseReducer,
+  type StreamEvent,
+  type StreamOutput,
+  StreamProcessor,
+  stamp,
+} from '../../../../core/src/index.ts'
 import { DEMO_MODELS } from '../../../src/cli/demo/recordings.ts'
-import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
+import { createScriptedProvider } from '../../../src/index.ts'
 
 function deltasOf(recording: Recording, itemId?: string): string[] {
   return recording.flatMap(({ payload }) => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ToolDefinition } from '../../../../core/src/formats/provider-request.ts'
-import type { OutputItem } from '../../../../core/src/protocol/output-item.ts'
+import type { OutputItem, ToolDefinition } from '../../../../core/src/index.ts'
 import { chooseCall, POSTCARD_TOOL, TOOL_MODELS } from '../../../src/cli/demo/tool-models.ts'
 
 function tool(name: string, parameters: Record<string, unknown> = {}): ToolDefinition {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { Gateway } from '../../../src/cli/gateway.ts'
 import { type Answer, serverWith, sse } from '../sse-server.ts'
 import { freePort } from '../support.ts'

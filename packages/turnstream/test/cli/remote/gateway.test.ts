@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { ROUTES } from '../../../../core/src/protocol/names.ts'
 import { Gateway, path, unreachable } from '../../../src/cli/gateway.ts'
 import { cuttingProxy } from '../cutting-proxy.ts'

@@ -2,12 +2,12 @@
 
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
-import { ResponseStreamError } from '../../../../core/src/async/response-stream.ts'
 import {
   ERROR_CODES,
   type ErrorCode,
+  ResponseStreamError,
   TurnstreamError,
-} from '../../../../core/src/protocol/errors.ts'
+} from '../../../../core/src/index.ts'
 import { decode } from '../../../../core/src/schemas/decode.ts'
 import { describeError, describeErrorWithoutContent } from '../../../src/cli/serve/logger.ts'
 

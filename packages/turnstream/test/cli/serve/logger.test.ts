@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
+import { TurnstreamError } from '../../../../core/src/index.ts'
 import { redacting } from '../../../../core/src/protocol/redaction.ts'
 import { createLogger } from '../../../src/cli/serve/logger.ts'
 import { fakeTerminal } from '../fake-terminal.ts'

@@ -10,7 +10,7 @@ import {
   KNOWN_PROVIDERS,
   SCRIPTED_MODELS,
 } from '../../../src/cli/serve/providers.ts'
-import { Providers } from '../../../src/turns/providers.ts'
+import { Providers } from '../../../src/server.ts'
 import { fakeVendor } from '../fake-vendor.ts'
 
 function from(env: Record<string, string>, providerSettings: ProviderSettings = {}, more = {}) {

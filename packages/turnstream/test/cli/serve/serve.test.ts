@@ -9,7 +9,7 @@ import { systemClock } from '../../../../core/src/async/clock.ts'
 import { ROUTES } from '../../../../core/src/protocol/names.ts'
 import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'
 import { serve } from '../../../src/cli/serve/serve.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../../src/server.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 import { freePort, untilTrue } from '../support.ts'
 

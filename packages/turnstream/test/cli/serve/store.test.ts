@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { systemClock } from '../../../../core/src/async/clock.ts'
-import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
+import { TurnstreamError } from '../../../../core/src/index.ts'
 import {
   describeStore,
   openStore,
@@ -23,7 +23,7 @@ import {
   storeSecrets,
 } from '../../../src/cli/serve/store.ts'
 import { compactEmbeddedLog } from '../../../src/log/embedded/compact.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { MemoryLog } from '../../../src/server.ts'
 
 const options = {
   clock: systemClock,

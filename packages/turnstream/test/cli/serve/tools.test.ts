@@ -8,7 +8,7 @@ import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
 import { parseServeOptions } from '../../../src/cli/serve/serve.ts'
 import { StartError } from '../../../src/cli/serve/store.ts'
 import { openTools, type ToolPlan } from '../../../src/cli/serve/tools.ts'
-import type { Tool } from '../../../src/turns/tools.ts'
+import type { Tool } from '../../../src/server.ts'
 
 let cwd = ''
 beforeEach(() => {

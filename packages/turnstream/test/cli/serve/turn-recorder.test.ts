@@ -1,16 +1,16 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
 import {
   readTurnRecording,
   TurnRecorder,
   turnRecordingName,
 } from '../../../src/cli/serve/turn-recorder.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import type { ObservedCall } from '../../../src/index.ts'
 import { logOf } from '../../../src/log/tenants.ts'
-import type { ObservedCall } from '../../../src/providers/http-provider.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { recordingsIn, responseText, testFolder } from '../cassettes/support.ts'
 
 const SWEEP_MS = 60_000

@@ -2,10 +2,11 @@
  * What SDKs make of the answers of every vendor, through the API that they use by default.
  * @module-tag slow
  */
+
 import { describe, expect, test, vi } from 'vitest'
+import type { ReducedResponse } from '../../../../core/src/index.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
 import { isInputItem } from '../../../../core/src/protocol/item-ids.ts'
-import type { ReducedResponse } from '../../../../core/src/protocol/response.ts'
 import { type Answer, sse } from '../../providers/vendor-server.ts'
 import { fixtures, stage, type VendorName } from '../../server/openai/stage.ts'
 import { SIGNING_VENDORS } from '../../server/signing-vendors.ts'

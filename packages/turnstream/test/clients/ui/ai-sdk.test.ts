@@ -1,10 +1,14 @@
 // @module-tag slow
 /** examples/ai-sdk.tsx with the real useChat. */
+
 import { expect, test, vi } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
-import { type ClientOptions, createClient } from '../../../../client/src/client/client.ts'
-import type { TurnSettings } from '../../../../client/src/client/submit.ts'
-import { payloads } from '../../../../conformance/src/turn-log/payloads.ts'
+import {
+  type ClientOptions,
+  createClient,
+  type TurnSettings,
+} from '../../../../client/src/index.ts'
+import { payloads } from '../../../../conformance/src/index.ts'
 import type { HeldCall } from '../../server/held-provider.ts'
 import { startServer, type TestServer } from '../../server/support.ts'
 import { answer, broken, call, delta, end } from '../../turns/payloads.ts'

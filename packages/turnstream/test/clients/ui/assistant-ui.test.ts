@@ -1,9 +1,9 @@
 // @module-tag slow
 /** examples/assistant-ui.tsx with the real components and the real runtime. */
+
 import { expect, test, vi } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
-import { createClient } from '../../../../client/src/client/client.ts'
-import type { TurnSettings } from '../../../../client/src/client/submit.ts'
+import { createClient, type TurnSettings } from '../../../../client/src/index.ts'
 import { startServer, type TestServer } from '../../server/support.ts'
 import { answer, call, end } from '../../turns/payloads.ts'
 import { puppet } from '../../turns/rig.ts'

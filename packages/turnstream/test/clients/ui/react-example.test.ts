@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
 import { read } from '../../../../../test/repository/sources.ts'
-import { Providers } from '../../../src/turns/providers.ts'
+import { Providers } from '../../../src/server.ts'
 import { HeldProvider } from '../../server/held-provider.ts'
 import { startServer } from '../../server/support.ts'
 import { openPage } from './browser.ts'

@@ -1,9 +1,9 @@
 /** The recipes of docs/client.md for Svelte, Vue and Solid, with the real packages. */
+
 import { describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
 import { read } from '../../../../../test/repository/sources.ts'
-import { createClient } from '../../../../client/src/client/client.ts'
-import type { Thread, ThreadState } from '../../../../client/src/client/thread.ts'
+import { createClient, type Thread, type ThreadState } from '../../../../client/src/index.ts'
 import { finishedTurn, heldTurn, startServer } from '../../server/support.ts'
 import { runBundle } from './bundle.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { delta, deltas, eventsUpTo, eventText } from '../../../../conformance/src/turn-log/texts.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'

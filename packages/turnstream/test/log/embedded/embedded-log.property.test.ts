@@ -1,7 +1,7 @@
 import { deepStrictEqual } from 'node:assert'
 import fc from 'fast-check'
 import { describe, test, vi } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { appendTo, type TextRecord } from '../../../../conformance/src/turn-log/append.ts'
 import {
   delta,
@@ -9,11 +9,10 @@ import {
   responseDone,
   turnComplete,
 } from '../../../../conformance/src/turn-log/texts.ts'
+import { TurnstreamError } from '../../../../core/src/index.ts'
 import type { Lease, LogName, Tailed, TurnLog } from '../../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
 import { Environment } from '../../../src/log/embedded/environment.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { MemoryLog, openEmbeddedLog } from '../../../src/server.ts'
 import { LEASE_MS, temporaryFolder } from './support.ts'
 
 /** Two tenants that have a turn of the same id, and so a thread. */

@@ -4,7 +4,7 @@ import {
   fakeClock,
   type TurnLogUnderTest,
 } from '../../../../conformance/src/index.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../../src/server.ts'
 import { ofTenant } from '../of-tenant.ts'
 import { temporaryFolder } from './support.ts'
 

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { eventsUpTo, outputsOf } from '../../../../conformance/src/turn-log/texts.ts'
 import { inspectEmbeddedLog } from '../../../src/log/embedded/inspect.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../../src/server.ts'
 import { StoreProcess } from './process.ts'
 
 function folder(): string {

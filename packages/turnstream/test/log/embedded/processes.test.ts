@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { delta, deltas } from '../../../../conformance/src/turn-log/texts.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../../src/server.ts'
 import { StoreProcess, type StoreProcessOptions } from './process.ts'
 import { createTurn, folderOfTest, openLog, readEvents } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { deltas, message } from '../../../../conformance/src/turn-log/texts.ts'
 import type { NewTurn } from '../../../../core/src/log/turn-log.ts'

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { deltas } from '../../../../conformance/src/turn-log/texts.ts'
 import { inspectEmbeddedLog } from '../../../src/log/embedded/inspect.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../../src/server.ts'
 import { StoreProcess } from './process.ts'
 import { createTurn, folderOfTest, openLog, readEvents } from './support.ts'
 

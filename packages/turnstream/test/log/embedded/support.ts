@@ -7,9 +7,8 @@ import { responseDone, turnComplete } from '../../../../conformance/src/turn-log
 import type { Lease, LogRecord, NewTurn, TurnLog } from '../../../../core/src/log/turn-log.ts'
 import { DATA_FILE } from '../../../src/log/embedded/data-file.ts'
 import { Environment } from '../../../src/log/embedded/environment.ts'
-import type { EmbeddedLogOptions } from '../../../src/log/embedded/open.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { unpackLines } from '../../../src/log/embedded/turn-events.ts'
+import { type EmbeddedLogOptions, openEmbeddedLog } from '../../../src/server.ts'
 
 export const LEASE_MS = 60_000
 

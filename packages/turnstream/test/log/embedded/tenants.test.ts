@@ -1,15 +1,15 @@
 import { join } from 'node:path'
 import type { Key } from 'lmdb'
 import { describe, expect, test, vi } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { deltas, message } from '../../../../conformance/src/turn-log/texts.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
 import { compactEmbeddedLog } from '../../../src/log/embedded/compact.ts'
 import { DATA_FILE } from '../../../src/log/embedded/data-file.ts'
 import { Environment, type Write } from '../../../src/log/embedded/environment.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { TenantKeys } from '../../../src/log/embedded/stored-turn.ts'
+import { openEmbeddedLog } from '../../../src/server.ts'
 import { createTurn, endTurn, folderOfTest, openLog, readEvents, tablesOf } from './support.ts'
 
 const NOW = 1_700_000_000_000

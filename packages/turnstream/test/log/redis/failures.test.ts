@@ -1,6 +1,6 @@
 import { ErrorReply } from '@redis/client'
 import { describe, expect, test } from 'vitest'
-import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
+import { TurnstreamError } from '../../../../core/src/index.ts'
 import {
   failureOf,
   parseEntries,

@@ -9,7 +9,7 @@ import {
   outputsOf,
 } from '../../../../conformance/src/turn-log/texts.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
-import { endOrphan } from '../../../src/turns/reaper.ts'
+import { endOrphan } from '../../../src/server.ts'
 import { OpenLogs, until } from './support.ts'
 
 const LEASE_MS = 600_000

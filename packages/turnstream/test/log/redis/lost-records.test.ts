@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../../../scripts/redis-server.mjs'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { deltas } from '../../../../conformance/src/turn-log/texts.ts'
-import { openRedisLog } from '../../../src/log/redis/open.ts'
+import { openRedisLog } from '../../../src/server.ts'
 
 test('L3 an append notices, in every tenant, that the server lost its newest records', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'turnstream-lossy-'))

@@ -15,7 +15,7 @@ import {
 import type { LogRecord, TurnLog } from '../../../../core/src/log/turn-log.ts'
 import { seededRandom } from '../../../../core/test/formats/random.ts'
 import { FORMAT } from '../../../src/log/redis/keys.ts'
-import { openRedisLog, type RedisLogOptions } from '../../../src/log/redis/open.ts'
+import { openRedisLog, type RedisLogOptions } from '../../../src/server.ts'
 import { Proxy } from './proxy.ts'
 import { OpenLogs, until } from './support.ts'
 

@@ -8,7 +8,7 @@ import { afterAll, expect, test } from 'vitest'
 import { findRedis, startRedis } from '../../../../../scripts/redis-server.mjs'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { deltas, eventsUpTo } from '../../../../conformance/src/turn-log/texts.ts'
-import { openRedisLog } from '../../../src/log/redis/open.ts'
+import { openRedisLog } from '../../../src/server.ts'
 import { Proxy } from './proxy.ts'
 import { OpenLogs, until } from './support.ts'
 

@@ -1,11 +1,7 @@
 import { redisCommand } from '../../../../../scripts/redis-server.mjs'
-import type { TurnLogUnderTest } from '../../../../conformance/src/turn-log-suite.ts'
+import type { TurnLogUnderTest } from '../../../../conformance/src/index.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
-import {
-  openRedisLog,
-  type RedisLogOptions,
-  type RedisServer,
-} from '../../../src/log/redis/open.ts'
+import { openRedisLog, type RedisLogOptions, type RedisServer } from '../../../src/server.ts'
 
 let opened = 0
 

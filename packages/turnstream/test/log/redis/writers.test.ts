@@ -10,8 +10,8 @@ import {
   responseDone,
   turnComplete,
 } from '../../../../conformance/src/turn-log/texts.ts'
+import type { StreamOutput } from '../../../../core/src/index.ts'
 import type { Lease, LogRecord, TurnLog } from '../../../../core/src/log/turn-log.ts'
-import type { StreamOutput } from '../../../../core/src/protocol/stream-output.ts'
 import { seededRandom } from '../../../../core/test/formats/random.ts'
 import { OpenLogs } from './support.ts'
 

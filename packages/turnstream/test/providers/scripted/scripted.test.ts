@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { toolsTurn } from '../../../../../test/demo-recordings.ts'
-import { type FakeClock, fakeClock } from '../../../../conformance/src/fake-clock.ts'
-import { stamp } from '../../../../core/src/formats/event-stamp.ts'
-import { decodeRecording, type Recording } from '../../../../core/src/formats/v2/recording.ts'
-import type { StreamEvent } from '../../../../core/src/protocol/stream-event.ts'
-import { ResponseReducer } from '../../../../core/src/reducer/reduce.ts'
-import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
+import { type FakeClock, fakeClock } from '../../../../conformance/src/index.ts'
+import {
+  decodeRecording,
+  type Recording,
+  ResponseReducer,
+  type StreamEvent,
+  stamp,
+} from '../../../../core/src/index.ts'
+import { createScriptedProvider } from '../../../src/index.ts'
 
 const recording: Recording = toolsTurn()
 const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }

@@ -1,6 +1,5 @@
-import type { StreamEvent, StreamEventPayload } from '../../../../core/src/protocol/stream-event.ts'
-import type { Provider } from '../../../src/providers/provider.ts'
-import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
+import type { StreamEvent, StreamEventPayload } from '../../../../core/src/index.ts'
+import { createScriptedProvider, type Provider } from '../../../src/index.ts'
 
 const AT = 1_700_000_000_000
 

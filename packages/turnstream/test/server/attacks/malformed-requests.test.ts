@@ -2,8 +2,9 @@
  * Requests that no client should send, over real sockets: the server refuses them, gives the reason in its own
  * form, and goes on. `TURNSTREAM_FUZZ_SEED=7` sends others.
  */
+
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { finishedTurn, startServer, type TestServer } from '../support.ts'
 import { answersIn, faultOf, type RawAnswer } from './fuzz/answers.ts'
 import { Dice } from './fuzz/dice.ts'

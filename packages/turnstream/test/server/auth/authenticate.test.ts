@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { KeyRing } from '../../../src/server/auth/key-ring.ts'
+import { KeyRing } from '../../../src/server.ts'
 import { sendRaw } from '../raw-http.ts'
 import { call, finishedTurn, startServer } from '../support.ts'
 import { ACME, entry, guardedServer, OTHER, withKey } from './support.ts'

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { KeyRing } from '../../../src/server/auth/key-ring.ts'
+import { KeyRing } from '../../../src/server.ts'
 import { call, sealed, type TestServer } from '../support.ts'
 import { ACME, entry, guardedServer, OTHER, withKey } from './support.ts'
 import { tokenFor } from './token-stage.ts'

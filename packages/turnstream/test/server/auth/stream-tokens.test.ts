@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { StreamTokens, TOKEN_LIFETIME_MS } from '../../../src/server/routes/stream-tokens.ts'
 
 const SECRET = 'a secret of at least 32 characters'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { openapiDocument } from '../../../src/server/openapi.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { gatewayOn } from '../streams/server.ts'
 import type { TestServer } from '../support.ts'
 import { withKey } from './support.ts'

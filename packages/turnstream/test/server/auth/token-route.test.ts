@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
 import { call, sealed, startServer } from '../support.ts'
 import { ACME, guardedServer, OTHER, withKey } from './support.ts'
 import { open, SECRET, stage } from './token-stage.ts'

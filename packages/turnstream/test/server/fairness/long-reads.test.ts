@@ -2,7 +2,7 @@
 /** Reads of long turns share the event loop with everybody else. */
 
 import { describe, expect, test } from 'vitest'
-import { endOrphan } from '../../../src/turns/reaper.ts'
+import { endOrphan } from '../../../src/server.ts'
 import { openLog, STORES } from '../streams/server.ts'
 import { startServer } from '../support.ts'
 import { writeLongTurn } from './long-turns.ts'

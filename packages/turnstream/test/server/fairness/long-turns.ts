@@ -1,6 +1,6 @@
 import { appendTo, type TextRecord } from '../../../../conformance/src/turn-log/append.ts'
+import type { StreamEvent } from '../../../../core/src/index.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
-import type { StreamEvent } from '../../../../core/src/protocol/stream-event.ts'
 import { CHUNK_RECORDS } from '../../../src/log/records.ts'
 
 const LEASE_MS = 600_000

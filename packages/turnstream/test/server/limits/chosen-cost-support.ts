@@ -1,11 +1,12 @@
 /** Counts what inputs cost, for the table of chosen costs. */
+
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { encodeHeader } from '../../../../core/src/cassettes/cassette.ts'
 import { CassetteDecoder, type CassetteLimits } from '../../../../core/src/cassettes/decode.ts'
 import { hasCode } from '../../../../core/src/protocol/errors.ts'
 import { JsonBounds } from '../../../src/server/json-bounds.ts'
-import { connectMcpTools } from '../../../src/tools/mcp-tools.ts'
+import { connectMcpTools } from '../../../src/server.ts'
 import { startServer } from '../support.ts'
 
 export const KB = 1024

@@ -2,6 +2,7 @@
  * Every place where the bytes of a caller, a vendor or a tool decide how much we do or hold: its bound, and what ten times
  * the bound costs. Steps and bytes are counted; `bench/growth.mjs` measures time.
  */
+
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Validator } from '@cfworker/json-schema'
@@ -14,14 +15,13 @@ import {
   MAX_SCHEMA_CHARS,
 } from '../../../../core/src/formats/request-in.ts'
 import { MAX_INPUT_ITEMS } from '../../../../core/src/formats/responses/schemas.ts'
+import { SseDecoder, SseLimitError } from '../../../../core/src/index.ts'
 import {
   MAX_JSON_NESTING,
   MAX_JSON_VALUES,
   parseJsonObject,
 } from '../../../../core/src/protocol/json.ts'
 import { OutputEncoder } from '../../../../core/src/protocol/output-codec.ts'
-import { SseDecoder, SseLimitError } from '../../../../core/src/sse/decode.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { BodyParts, MAX_PART_BYTES } from '../../../src/server/body-parts.ts'
 import { MAX_JSON_MEMBERS } from '../../../src/server/json-bounds.ts'
 import { MAX_RETURNED, repetitionKeys } from '../../../src/server/openai/returned-items.ts'
@@ -30,6 +30,7 @@ import { PART_BYTES } from '../../../src/server/request-body.ts'
 import { MAX_IGNORED_CHARS } from '../../../src/server/routes/vendor-turns.ts'
 import { MAX_THREADS } from '../../../src/server/streams/threads-stream.ts'
 import { MAX_UNPAIRED } from '../../../src/server/unpaired-surrogates.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { MAX_LINES, MAX_TOOLS, StderrLines } from '../../../src/tools/mcp-tools.ts'
 import { MAX_KEYS, ThreadChain } from '../../../src/turns/thread-chain.ts'
 import { checkQuickly, MAX_STEPS } from '../../../src/turns/tool-arguments.ts'

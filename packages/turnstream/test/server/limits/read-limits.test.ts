@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { ACME, guardedServer, OTHER, withKey } from '../auth/support.ts'
 import { type Answer, call, finishedTurn, startServer, type TestServer } from '../support.ts'
 import { UNLIMITED } from '../unlimited.ts'

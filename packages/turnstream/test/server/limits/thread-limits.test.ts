@@ -1,7 +1,8 @@
 /** How many threads a key may create in a minute, and a tenant may store. */
+
 import { describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../../../conformance/src/index.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { folderOfTest, openLog } from '../../log/embedded/support.ts'
 import { ACME, guardedServer, OTHER, withKey } from '../auth/support.ts'
 import { type Answer, call, heldTurn, startServer, type TestServer } from '../support.ts'

@@ -1,9 +1,10 @@
 /** What the official client makes of each vendor, through `/v1/messages`. */
+
 import Anthropic, { APIError } from '@anthropic-ai/sdk'
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
 import { fail, open, responseDone, start } from '../../../../core/test/processor/events.ts'
-import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
+import { createScriptedProvider } from '../../../src/index.ts'
 import { fixtures, stage, type VendorName } from '../openai/stage.ts'
 import { json, send } from '../responses/support.ts'
 import { startServer } from '../support.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { KeyRing } from '../../../src/server/auth/key-ring.ts'
+import { KeyRing } from '../../../src/server.ts'
 import { ACME, entry, withKey } from '../auth/support.ts'
 import { call, finishedTurn, startServer } from '../support.ts'
 import { idle, scrape } from './support.ts'

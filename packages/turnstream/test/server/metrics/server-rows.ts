@@ -1,8 +1,9 @@
 /** What shows that the metrics of streams, store, requests and process say what they promise. */
+
 import { expect, vi } from 'vitest'
 import { fakeClock } from '../../../../conformance/src/index.ts'
-import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { TurnstreamError } from '../../../../core/src/index.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { HookedLog } from '../../log/hooked-log.ts'
 import { call, finishedTurn, heldTurn, readUntil, startServer } from '../support.ts'
 import { idle, scrape, until } from './support.ts'

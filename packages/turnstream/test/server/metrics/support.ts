@@ -1,7 +1,7 @@
 /** Servers whose metrics are read, and turns that come to their end on them. */
 
-import type { StreamEvent } from '../../../../core/src/protocol/stream-event.ts'
-import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
+import type { StreamEvent } from '../../../../core/src/index.ts'
+import { createScriptedProvider } from '../../../src/index.ts'
 import type { TestServer } from '../support.ts'
 import { parseExposition } from './exposition.ts'
 

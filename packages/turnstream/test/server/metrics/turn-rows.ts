@@ -1,15 +1,15 @@
 /** What shows that the metrics of turns say what they promise. */
+
 import { expect } from 'vitest'
 import { fakeClock } from '../../../../conformance/src/index.ts'
-import type { Clock } from '../../../../core/src/async/clock.ts'
+import type { Clock } from '../../../../core/src/index.ts'
 import { TOOL_MODELS } from '../../../src/cli/demo/tool-models.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
-import type { ProcessHealth } from '../../../src/providers/provider.ts'
-import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
 import {
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../../src/providers/vendors.ts'
+  createScriptedProvider,
+} from '../../../src/index.ts'
+import { MemoryLog, type ProcessHealth } from '../../../src/server.ts'
 import { tool } from '../../turns/some-tools.ts'
 import { call, finishedTurn, heldTurn, startServer, type TestServer } from '../support.ts'
 import { failingProvider, idle, scrape } from './support.ts'

@@ -1,7 +1,8 @@
 /** Aliases of models: on every door, and in the list that Claude Code reads. */
+
 import { expect, test } from 'vitest'
-import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
-import { Providers } from '../../../src/turns/providers.ts'
+import { createScriptedProvider } from '../../../src/index.ts'
+import { Providers } from '../../../src/server.ts'
 import { HeldProvider } from '../held-provider.ts'
 import { call, startServer } from '../support.ts'
 

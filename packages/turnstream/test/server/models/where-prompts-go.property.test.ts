@@ -1,13 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../../test/case-count.ts'
-import { ResponseStream } from '../../../../core/src/async/response-stream.ts'
-import type { ProviderRequest } from '../../../../core/src/formats/provider-request.ts'
-import type { StreamEventPayload } from '../../../../core/src/protocol/stream-event.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
-import type { Provider } from '../../../src/providers/provider.ts'
-import { createGateway, type Gateway } from '../../../src/server/gateway.ts'
-import { type ConfiguredProvider, Providers } from '../../../src/turns/providers.ts'
+import {
+  type ProviderRequest,
+  ResponseStream,
+  type StreamEventPayload,
+} from '../../../../core/src/index.ts'
+import type { Provider } from '../../../src/index.ts'
+import {
+  type ConfiguredProvider,
+  createGateway,
+  type Gateway,
+  MemoryLog,
+  Providers,
+} from '../../../src/server.ts'
 import { UNLIMITED } from '../unlimited.ts'
 
 /*

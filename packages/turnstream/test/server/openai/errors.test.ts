@@ -1,4 +1,5 @@
 /** Whatever is refused on /v1, and whyever, has the status and the shape of OpenAI's. */
+
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
@@ -11,8 +12,7 @@ import {
   RateLimitError,
 } from 'openai'
 import { describe, expect, test } from 'vitest'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
-import { KeyRing } from '../../../src/server/auth/key-ring.ts'
+import { KeyRing, MemoryLog } from '../../../src/server.ts'
 import { type Answer, sse } from '../../providers/vendor-server.ts'
 import { startServer } from '../support.ts'
 import { ASK, clientOf, fixtures, HELLO, post, stage } from './stage.ts'

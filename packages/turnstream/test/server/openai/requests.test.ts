@@ -1,6 +1,7 @@
 /** What a request may hold, what becomes of it, and what is refused. */
+
 import { describe, expect, test } from 'vitest'
-import type { ProviderRequest } from '../../../../core/src/formats/provider-request.ts'
+import type { ProviderRequest } from '../../../../core/src/index.ts'
 import { call, sealed, startServer, type TestServer } from '../support.ts'
 import { asked, GIF, IGNORED, PLAIN, REFUSED, tool } from './refused-rows.ts'
 import { HELLO, post } from './stage.ts'

@@ -1,15 +1,16 @@
 /** The official client, a gateway, and behind it a vendor's server that answers with what is on record. */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import OpenAI, { type ClientOptions } from 'openai'
 import { onTestFinished } from 'vitest'
-import type { HttpProviderOptions } from '../../../src/providers/http-provider.ts'
-import type { Provider } from '../../../src/providers/provider.ts'
 import {
   createAnthropicMessagesProvider,
   createGeminiProvider,
   createOpenaiChatProvider,
   createOpenaiResponsesProvider,
-} from '../../../src/providers/vendors.ts'
+  type HttpProviderOptions,
+  type Provider,
+} from '../../../src/index.ts'
 import { type Answer, startVendor, type VendorServer } from '../../providers/vendor-server.ts'
 import { type ServerOptions, startServer, type TestServer } from '../support.ts'
 

@@ -1,12 +1,13 @@
 /** A stream of Chat Completions is a view of a turn: it can be left, stopped, resumed and read by many. */
+
 import fc from 'fast-check'
 import { APIUserAbortError } from 'openai'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../../test/case-count.ts'
 import { fakeClock } from '../../../../conformance/src/index.ts'
-import type { StreamEvent, StreamEventPayload } from '../../../../core/src/protocol/stream-event.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
-import { createScriptedProvider } from '../../../src/providers/scripted/provider.ts'
+import type { StreamEvent, StreamEventPayload } from '../../../../core/src/index.ts'
+import { createScriptedProvider } from '../../../src/index.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { call, sealed, startServer, type TestServer } from '../support.ts'
 import { UNLIMITED } from '../unlimited.ts'
 import { clientOf, dataOf, HELLO, post } from './stage.ts'

@@ -1,7 +1,8 @@
 /** What a request refers to: `previous_response_id` and `item_reference`. */
+
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { sealed, startServer } from '../support.ts'
 import { UNLIMITED } from '../unlimited.ts'
 import { json, send } from './support.ts'

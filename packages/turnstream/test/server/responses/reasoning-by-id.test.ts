@@ -1,10 +1,10 @@
 /** Reasoning that clients send back by its id only, as OpenAI's own store allows. */
+
 import { createHash } from 'node:crypto'
 import type OpenAI from 'openai'
 import { expect, test } from 'vitest'
-import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
-import { KeyRing } from '../../../src/server/auth/key-ring.ts'
+import { TurnstreamError } from '../../../../core/src/index.ts'
+import { KeyRing, MemoryLog } from '../../../src/server.ts'
 import { type Answer, sse } from '../../providers/vendor-server.ts'
 import { clientOf, stage as openaiStage } from '../openai/stage.ts'
 import { SIGNING_VENDORS } from '../signing-vendors.ts'

@@ -1,7 +1,8 @@
 /** Responses with `store: false`, as codex asks for all of its own. */
+
 import { expect, test } from 'vitest'
 import { type FakeClock, fakeClock } from '../../../../conformance/src/index.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { startServer, type TestServer } from '../support.ts'
 import { framesOf, json, send } from './support.ts'
 

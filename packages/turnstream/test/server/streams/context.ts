@@ -1,5 +1,5 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
-import type { Clock } from '../../../../core/src/async/clock.ts'
+import type { Clock } from '../../../../core/src/index.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
 import { ANYBODY } from '../../../src/server/auth/authenticate.ts'
 import {
@@ -14,9 +14,8 @@ import { Reattachment } from '../../../src/server/reattachment.ts'
 import { Readiness } from '../../../src/server/routes/server.ts'
 import { addStreamRoutes } from '../../../src/server/routes/streams.ts'
 import { OpenStreams } from '../../../src/server/streams/open-streams.ts'
+import { Providers, TurnRunner } from '../../../src/server.ts'
 import { resolveProcessor } from '../../../src/turns/processor-settings.ts'
-import { Providers } from '../../../src/turns/providers.ts'
-import { TurnRunner } from '../../../src/turns/turn-runner.ts'
 import { UNLIMITED } from '../unlimited.ts'
 import { NOBODY } from './server.ts'
 

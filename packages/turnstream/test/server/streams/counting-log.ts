@@ -1,5 +1,5 @@
 import type { LogName, LogRecord, Tail } from '../../../../core/src/log/turn-log.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { MemoryLog } from '../../../src/server.ts'
 
 /** A log that knows who reads it and how far they are. */
 export class CountingLog extends MemoryLog {

@@ -1,7 +1,7 @@
+import { TurnstreamError } from '../../../../core/src/index.ts'
 import type { LogName, LogRecord, Resync, Tail } from '../../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { START } from '../../../src/log/offsets.ts'
+import { MemoryLog } from '../../../src/server.ts'
 
 /** A log whose first three records are gone. */
 export class TrimmedLog extends MemoryLog {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
-import type { StreamOutput } from '../../../../core/src/protocol/stream-output.ts'
+import type { StreamOutput } from '../../../../core/src/index.ts'
 import { RawClient } from './raw-client.ts'
 import { createTurn, openLog, STORES, serve } from './server.ts'
 import { outputsOf } from './turns.ts'

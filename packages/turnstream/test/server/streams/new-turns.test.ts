@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { fakeClock } from '../../../../conformance/src/index.ts'
 import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../../conformance/src/turn-log/texts.ts'
+import { TurnstreamError } from '../../../../core/src/index.ts'
 import type { Page, ThreadRecord, TurnRecord } from '../../../../core/src/log/turn-log.ts'
-import { TurnstreamError } from '../../../../core/src/protocol/errors.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { NewTurns } from '../../../src/server/streams/new-turns.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { createTurn } from './server.ts'
 
 /** Counts how often it is asked, and can be made to fail. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { MemoryLog } from '../../../src/server.ts'
 import { get } from './raw-client.ts'
 import { serve } from './server.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { FakeClock } from '../../../../conformance/src/index.ts'
-import { SseDecoder, type SseEvent } from '../../../../core/src/sse/decode.ts'
+import { SseDecoder, type SseEvent } from '../../../../core/src/index.ts'
 
 export interface RawRequest {
   readonly method?: string

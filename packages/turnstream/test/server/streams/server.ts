@@ -2,11 +2,16 @@ import { onTestFinished } from 'vitest'
 import { appendTo, type TextRecord } from '../../../../conformance/src/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../../conformance/src/turn-log/texts.ts'
 import type { Lease, LogName, TurnLog } from '../../../../core/src/log/turn-log.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
-import { createGateway, type Gateway, type GatewayOptions } from '../../../src/server/gateway.ts'
-import { listen } from '../../../src/server/listen.ts'
-import { type ConfiguredProvider, Providers } from '../../../src/turns/providers.ts'
+import {
+  type ConfiguredProvider,
+  createGateway,
+  type Gateway,
+  type GatewayOptions,
+  listen,
+  MemoryLog,
+  openEmbeddedLog,
+  Providers,
+} from '../../../src/server.ts'
 import { folderOfTest } from '../../log/embedded/support.ts'
 import { UNLIMITED } from '../unlimited.ts'
 import { recordsOf } from './turns.ts'

@@ -1,8 +1,9 @@
 /** Several threads over one connection. */
+
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../../../test/eventually.ts'
-import { fakeClock } from '../../../../conformance/src/fake-clock.ts'
-import { SseDecoder, type SseEvent } from '../../../../core/src/sse/decode.ts'
+import { fakeClock } from '../../../../conformance/src/index.ts'
+import { SseDecoder, type SseEvent } from '../../../../core/src/index.ts'
 import { call, finishedTurn, heldTurn, startServer, type TestServer } from '../support.ts'
 
 /** Longer than every threshold of the processor, which emits it at once. */

@@ -1,8 +1,7 @@
 /** V7: tool arguments while they stream, for the readers that ask for them. */
 
 import { describe, expect, test } from 'vitest'
-import type { StreamEventPayload } from '../../../../core/src/protocol/stream-event.ts'
-import type { StreamOutput } from '../../../../core/src/protocol/stream-output.ts'
+import type { StreamEventPayload, StreamOutput } from '../../../../core/src/index.ts'
 import type { HeldCall } from '../held-provider.ts'
 import { call, heldTurn, readUntil, sealed, startServer, type TestServer } from '../support.ts'
 

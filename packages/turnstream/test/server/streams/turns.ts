@@ -1,7 +1,7 @@
 import { type TextRecord } from '../../../../conformance/src/turn-log/append.ts'
 import { delta, eventText, responseDone } from '../../../../conformance/src/turn-log/texts.ts'
+import type { ItemSnapshot, StreamOutput } from '../../../../core/src/index.ts'
 import type { LogName } from '../../../../core/src/log/turn-log.ts'
-import type { ItemSnapshot, StreamOutput } from '../../../../core/src/protocol/stream-output.ts'
 
 const THREAD = { threadId: 'thread' }
 

@@ -1,8 +1,12 @@
 import { fail, ok } from 'node:assert/strict'
-import { applyAppend } from '../../../../core/src/protocol/append-frame.ts'
+import {
+  applyAppend,
+  type ItemSnapshot,
+  SseDecoder,
+  type SseEvent,
+  type StreamOutput,
+} from '../../../../core/src/index.ts'
 import { SSE_EVENTS } from '../../../../core/src/protocol/names.ts'
-import type { ItemSnapshot, StreamOutput } from '../../../../core/src/protocol/stream-output.ts'
-import { SseDecoder, type SseEvent } from '../../../../core/src/sse/decode.ts'
 
 /** What a client makes of the frames that it gets, over any number of connections. */
 export interface View {

@@ -1,7 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
-import { MemoryLog } from '../../../src/log/memory-log.ts'
-import { KeyRing } from '../../../src/server/auth/key-ring.ts'
 import { DOCS_POLICY } from '../../../src/server/docs-page.ts'
+import { KeyRing, MemoryLog } from '../../../src/server.ts'
 import { sendRaw } from '../raw-http.ts'
 import { RawClient } from '../streams/raw-client.ts'
 import { finishedTurn, startServer } from '../support.ts'

@@ -6,7 +6,7 @@ import {
   PROMPTS,
 } from '../../../../../conformance/src/endpoint/exchange.ts'
 import { systemClock } from '../../../../../core/src/async/clock.ts'
-import type { Recording, Recordings } from '../../../../../core/src/formats/v2/recording.ts'
+import type { Recording, Recordings } from '../../../../../core/src/index.ts'
 import { demoRecording } from '../../../../src/cli/demo/recordings.ts'
 import { Script } from '../../../../src/cli/demo/script.ts'
 import { KeyRing, sha256Of } from '../../../../src/server/auth/key-ring.ts'

@@ -1,5 +1,5 @@
 /** What came back on a connection. */
-import { ERROR_CODES, type ErrorCode } from '../../../../../core/src/protocol/errors.ts'
+import { ERROR_CODES, type ErrorCode } from '../../../../../core/src/index.ts'
 
 export interface RawAnswer {
   readonly status: number
