@@ -233,14 +233,14 @@ export const MUTANTS = [
   {
     rule: 'a chat stream ends with [DONE]',
     symbol: 'ChatCompletionsEncoder.#toSse',
-    from: 'if (this.done) data.push(DONE)',
+    from: 'if (this.isOver) data.push(DONE)',
     to: '',
     tests: 'packages/core/test/formats',
   },
   {
     rule: 'nothing follows the end of a chat stream',
     symbol: 'ChatCompletionsEncoder.encodeSse',
-    from: "if (this.done) return ''",
+    from: "if (this.isOver) return ''",
     to: '',
     tests: 'packages/core/test/formats',
   },

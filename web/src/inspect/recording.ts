@@ -78,7 +78,7 @@ export class Recording {
       )
     }
     if (isForProcessor(event)) {
-      this.#replay?.take(event, at)
+      this.#replay?.apply(event, at)
       // Timers before it may have shown what it cancels.
       if (!isOver) this.#receivedText.take(event, this.#shownText.has)
     }

@@ -42,7 +42,7 @@ export const restart = (feed: Feed): never => {
 }
 
 /** Takes a frame, or restarts when it does not continue what was received. */
-export const take = (feed: Feed, { event, data, id }: Frame): void => {
+export const applyFrame = (feed: Feed, { event, data, id }: Frame): void => {
   if (!data) return
   const { view, cursor, rebuilt } = feed
   let next: View | undefined

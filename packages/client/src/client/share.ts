@@ -1,6 +1,6 @@
 import { LONG_MS } from './connection.ts'
 import { ClientError } from './errors.ts'
-import { type Feed, replaceNewest, START, take } from './feed.ts'
+import { applyFrame, type Feed, replaceNewest, START } from './feed.ts'
 import type { Report } from './link.ts'
 import type { Context, Share, SharedStream } from './live.ts'
 import { type Locks, multiplex, PATIENCE_MS } from './multiplex.ts'
@@ -120,7 +120,7 @@ function shareStream({ stream, locks, channel, send, signal, report }: Sharing):
         isJoined = true
       } else if (!frames) return
       else if (!isJoined || message.from !== feed.cursor) return post(ASK)
-      else for (const frame of frames) take(feed, frame)
+      else for (const frame of frames) applyFrame(feed, frame)
       report('opened', { pingMs: message.pingMs })
       stream.changed()
       if (stream.isOver?.()) resolve()

@@ -1,6 +1,6 @@
 import { parseHeartbeatAnnouncement } from '@turnstream/core/internal/protocol/heartbeat'
 import { ClientError } from './errors.ts'
-import { type Feed, restart, take } from './feed.ts'
+import { applyFrame, type Feed, restart } from './feed.ts'
 import type { Report } from './link.ts'
 import type { Context } from './live.ts'
 import { path } from './paths.ts'
@@ -51,7 +51,7 @@ export const readStream = async (
       const pingMs = parseHeartbeatAnnouncement(frame[''])
       // Before it, this may be the page of a proxy.
       if (pingMs) report('opened', { pingMs })
-      take(feed, frame)
+      applyFrame(feed, frame)
     }
     onFrames(frames)
     return isOver?.()

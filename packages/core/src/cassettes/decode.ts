@@ -118,7 +118,7 @@ export class CassetteDecoder {
     const fault = streamEventFault(event)
     if (fault !== undefined) throw new LineFault(`event: ${fault}`)
     if (!isStreamEvent(event)) return
-    this.#items.take(event.payload)
+    this.#items.apply(event.payload)
     this.#events.push({ at, event })
   }
 

@@ -98,7 +98,7 @@ export function computeOutputs(
       runId = event.payload.response_id
       replay = new OutputReplay(idsOf(event), onOutput)
     }
-    if (isForProcessor(event)) replay?.take(event, now)
+    if (isForProcessor(event)) replay?.apply(event, now)
   }
   replay?.flush(now)
 }

@@ -121,7 +121,7 @@ export class AnswerReader {
     return encode(known.item, piece)
   }
 
-  take(event: StreamEvent): void {
+  apply(event: StreamEvent): void {
     if (this.#isOver) return
     switch (event.type) {
       case 'response_start':

@@ -132,7 +132,7 @@ export class ResponseWriter {
   }
 
   /** Returns the payloads since the last call. */
-  take(): readonly StreamEventPayload[] {
+  drain(): readonly StreamEventPayload[] {
     const payloads = this.#payloads
     if (payloads.length > 0) this.#payloads = []
     return payloads
@@ -338,12 +338,12 @@ export abstract class WriterTranslation implements Translation {
       const reason = error instanceof Malformed ? error.message : 'it is malformed'
       this.failMalformed(reason, event)
     }
-    return this.writer.take()
+    return this.writer.drain()
   }
 
   end(fault?: ErrorObject): readonly StreamEventPayload[] {
     this.close(fault)
-    return this.writer.take()
+    return this.writer.drain()
   }
 
   /** Throws `Malformed` before writing anything of the event. */

@@ -74,7 +74,7 @@ export class OpenItems {
     return item && itemSoFar(item.start, item.text.toString())
   }
 
-  take(payload: StreamEventPayload): void {
+  apply(payload: StreamEventPayload): void {
     switch (payload.type) {
       case 'item_delta':
         this.find(payload.item_id)?.text.append(payload.delta_content)

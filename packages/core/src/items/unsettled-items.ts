@@ -61,8 +61,8 @@ export class UnsettledItems {
     return this.#open.soFar
   }
 
-  take(payload: StreamEventPayload): void {
-    this.#open.take(payload)
+  apply(payload: StreamEventPayload): void {
+    this.#open.apply(payload)
     if (payload.type === 'item_error' || payload.type === 'item_cancelled') {
       this.#calls.delete(payload.item_id)
     } else if (payload.type === 'item_done' && !isInputItem(this.#runId, payload.item_id)) {

@@ -37,7 +37,7 @@ export function openItem(
 ): readonly Effect[] {
   const { item_id: itemId, item_type: itemType } = payload
   if (itemType === 'function_call_output' || itemType === 'error') {
-    turn.ignored.take(payload)
+    turn.ignored.apply(payload)
     return NOTHING
   }
   if (turn.items.has(itemId) || turn.finished.has(itemId)) {
@@ -98,7 +98,7 @@ export function growItem(
 ): readonly Effect[] {
   const buffer = turn.items.get(payload.item_id)
   if (buffer === undefined || buffer.isComplete()) {
-    turn.ignored.take(payload)
+    turn.ignored.apply(payload)
     return stray(turn, payload.item_id)
   }
   if (payload.delta_content === '') return NOTHING

@@ -21,7 +21,7 @@ export class OutputReplay {
   }
 
   /** Emits what the timer would have emitted by `at`, then what the event causes. */
-  take(event: StreamEvent, at: number): void {
+  apply(event: StreamEvent, at: number): void {
     this.#runTimer(at)
     this.#step(event, at)
   }

@@ -59,7 +59,7 @@ export class StreamProcessor {
     try {
       const normalized = event?.type === 'item_delta' ? event : this.#normalize(event)
       this.#admit(normalized)
-      return this.#core.take(normalized) ?? SETTLED
+      return this.#core.apply(normalized) ?? SETTLED
     } catch (error) {
       return handled(Promise.reject(error))
     }
@@ -118,7 +118,7 @@ export class StreamProcessor {
 
   async #flush(): Promise<void> {
     if (this.#queue.size > 0) await this.#queue.drained()
-    await this.#core.take({ type: 'flush' })
+    await this.#core.apply({ type: 'flush' })
   }
 
   async #destroy(): Promise<void> {
@@ -277,7 +277,7 @@ export class ProcessorCore<Delivery = void> {
   }
 
   /** Returns the result of `emit`, if anything is emitted. */
-  take(input: StepInput, now: number = this.#clock.now()): Delivery | undefined {
+  apply(input: StepInput, now: number = this.#clock.now()): Delivery | undefined {
     const effects = step(this.turn, input, now)
     return effects.length === 0 ? undefined : this.perform(effects)
   }
@@ -340,7 +340,7 @@ export class ProcessorCore<Delivery = void> {
     const now = monotonicNow(clock)
     if (this.#sink.isCrowded?.() === true) return this.#wakeAt(now + batchTimeoutMs)
     try {
-      const delivery = this.take({ type: 'timer' }, now)
+      const delivery = this.apply({ type: 'timer' }, now)
       if (delivery !== undefined) this.#sink.onTimed?.(delivery)
     } catch (error) {
       this.report(error)
@@ -380,20 +380,20 @@ export class LiveProcessor {
       for (const emission of emissions) {
         const output = renderEmission(core.turn.rules, emission)
         if (output !== undefined) onShow(output)
-        core.take({ type: 'emitted', emission })
+        core.apply({ type: 'emitted', emission })
       }
     }
     const core = new ProcessorCore(resolved, { emit }, MIN_GROWTH)
     this.#core = core
   }
 
-  take(event: StreamEvent): void {
-    this.#core.take(event)
+  apply(event: StreamEvent): void {
+    this.#core.apply(event)
   }
 
   /** Emits all text of items that are not held. */
   flush(): void {
-    this.#core.take({ type: 'flush' })
+    this.#core.apply({ type: 'flush' })
   }
 
   /** Stops emitting. */

@@ -60,25 +60,25 @@ export function reduce(state: ReducerState, given: StreamEvent): ReducerState {
   const { head, items } = state
   switch (event.type) {
     case 'response_start':
-      return take(state, event, startResponse(head, event.payload), items)
+      return record(state, event, startResponse(head, event.payload), items)
     case 'item_start':
-      return take(state, event, head, startItem(items, event.payload))
+      return record(state, event, head, startItem(items, event.payload))
     case 'item_delta':
-      return take(state, event, head, growItem(items, event.payload))
+      return record(state, event, head, growItem(items, event.payload))
     case 'item_done':
-      return take(state, event, head, finishItem(items, event.payload))
+      return record(state, event, head, finishItem(items, event.payload))
     case 'item_error':
-      return take(state, event, head, failItem(items, event.payload))
+      return record(state, event, head, failItem(items, event.payload))
     case 'item_cancelled':
-      return take(state, event, head, cancelItem(items, event.payload))
+      return record(state, event, head, cancelItem(items, event.payload))
     case 'usage_update':
-      return take(state, event, updateUsage(head, event.payload.usage), items)
+      return record(state, event, updateUsage(head, event.payload.usage), items)
     case 'response_done':
-      return take(state, event, endResponse(head, event.payload), items)
+      return record(state, event, endResponse(head, event.payload), items)
     case 'response_error':
-      return take(state, event, failResponse(head, event.payload), items)
+      return record(state, event, failResponse(head, event.payload), items)
     case 'turn_aborted_by_user':
-      return take(
+      return record(
         state,
         event,
         { ...updateUsage(head, event.payload.usage), status: 'aborted' },
@@ -107,7 +107,7 @@ function hasEnded({ status }: Head): boolean {
 /** The first terminal event decides; only usage may follow it. */
 function reduceLate(state: ReducerState, event: StreamEvent): ReducerState {
   const usage = lateUsage(state.head, event)
-  return usage ? take(state, event, { ...state.head, usage }, state.items) : state
+  return usage ? record(state, event, { ...state.head, usage }, state.items) : state
 }
 
 function lateUsage(head: Head, event: StreamEvent): Usage | undefined {
@@ -117,7 +117,7 @@ function lateUsage(head: Head, event: StreamEvent): Usage | undefined {
 }
 
 /** Records that the event was seen and, if it changed something, when. */
-function take(state: ReducerState, event: StreamEvent, head: Head, items: Items): ReducerState {
+function record(state: ReducerState, event: StreamEvent, head: Head, items: Items): ReducerState {
   const seen = state.seen.add(event.event_id)
   // No effect, but recorded: a stray delta must stay stray when it is repeated after its item started.
   if (head === state.head && items === state.items) return { ...state, seen }

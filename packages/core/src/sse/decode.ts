@@ -174,7 +174,7 @@ export class SseDecoder {
     if (this.#line.length + end - start > this.#maxLineChars) {
       this.#fail('maxLineChars')
     } else if (this.#line.length > 0) {
-      const line = this.#line.take() + text.slice(start, end)
+      const line = this.#line.drain() + text.slice(start, end)
       this.#readLine(line, 0, line.length)
     } else if (start === end) {
       this.#dispatch(events)
@@ -221,7 +221,7 @@ export class SseDecoder {
   #dispatch(events: SseEvent[]): void {
     this.#lastEventId = this.#nextId
     if (this.#data !== undefined) {
-      const data = this.#moreData.length === 0 ? this.#data : this.#data + this.#moreData.take()
+      const data = this.#moreData.length === 0 ? this.#data : this.#data + this.#moreData.drain()
       events.push({ event: this.#event, data, id: this.#lastEventId })
     }
     this.#data = undefined
@@ -231,7 +231,7 @@ export class SseDecoder {
   #flush(events: SseEvent[]): void {
     this.#scan(this.#utf8.end(), events)
     if (this.#line.length > 0) {
-      const line = this.#line.take()
+      const line = this.#line.drain()
       // A partial id or name would be worse than none.
       if (!line.startsWith('data:')) return
       this.#readLine(line, 0, line.length)

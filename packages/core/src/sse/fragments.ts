@@ -21,7 +21,7 @@ export class Fragments {
   }
 
   /** Returns all text and clears the buffer. */
-  take(): string {
+  drain(): string {
     const text = this.#older.length === 0 ? '' : this.#older.join('')
     const all = text + this.#recent.join('')
     this.clear()

@@ -42,7 +42,7 @@ export class LineDecoder {
 
   #takeLine(end: string): string {
     this.#keep(end)
-    const line = this.#line.take()
+    const line = this.#line.drain()
     const text = this.#isFirst && line.startsWith(BYTE_ORDER_MARK) ? line.slice(1) : line
     this.#isFirst = false
     return text.endsWith('\r') ? text.slice(0, -1) : text

@@ -9,9 +9,9 @@ describe('abort', () => {
     writer.openItem('a', 'message')
     writer.append('a', 'Half')
     writer.setUsage(usage)
-    writer.take()
+    writer.drain()
     writer.abort('interrupted')
-    expect(writer.take()).toEqual([
+    expect(writer.drain()).toEqual([
       { type: 'item_cancelled', item_id: 'run:1', reason: 'interrupted' },
       { type: 'usage_update', response_id: 'run', usage },
       { type: 'turn_aborted_by_user', turn_id: 'turn', reason: 'interrupted' },
@@ -20,14 +20,14 @@ describe('abort', () => {
     writer.fail({ code: 'LATE', message: 'late' })
     writer.finish('stop', null)
     writer.endInput()
-    expect(writer.take()).toEqual([])
+    expect(writer.drain()).toEqual([])
     expect(writer.hasEnded).toBe(true)
   })
 
   test('starts a response that has not started', () => {
     const writer = new ResponseWriter(context)
     writer.abort('interrupted')
-    expect(writer.take().map(({ type }) => type)).toEqual([
+    expect(writer.drain().map(({ type }) => type)).toEqual([
       'response_start',
       'turn_aborted_by_user',
     ])
@@ -38,7 +38,7 @@ describe('abort', () => {
     writer.finish('stop', null)
     writer.start()
     writer.abort('interrupted')
-    const [, , start, abort] = writer.take()
+    const [, , start, abort] = writer.drain()
     expect(start).toMatchObject({ type: 'response_start', turn_id: 'run-2' })
     expect(abort).toMatchObject({ type: 'turn_aborted_by_user', turn_id: 'run-2' })
   })

@@ -11,7 +11,7 @@ const TRUNCATED = {
 
 /** What was written, short. */
 function written(target: ResponseWriter): string[] {
-  return target.take().map((payload) => {
+  return target.drain().map((payload) => {
     switch (payload.type) {
       case 'item_start':
         return `start ${payload.item_id} ${payload.item_type}`
@@ -113,10 +113,10 @@ describe('a response', () => {
     target.setUsage({ ...usage, total_tokens: 0 })
     target.setUsage(usage)
     target.finish('stop', null)
-    expect(target.take().at(-1)).toMatchObject({ type: 'response_done', usage })
+    expect(target.drain().at(-1)).toMatchObject({ type: 'response_done', usage })
     target.start()
     target.finish('stop', null)
-    expect(target.take().at(-1)).not.toHaveProperty('usage')
+    expect(target.drain().at(-1)).not.toHaveProperty('usage')
   })
 
   test('that is open at the end of the input is truncated, or failed with the given reason', () => {
@@ -128,7 +128,7 @@ describe('a response', () => {
       const target = writer()
       target.openItem('a', 'message')
       target.endInput(given)
-      expect(target.take().slice(2)).toEqual([
+      expect(target.drain().slice(2)).toEqual([
         { type: 'item_error', item_id: 'run:1', error },
         { type: 'response_error', response_id: 'run', error },
       ])
@@ -138,7 +138,7 @@ describe('a response', () => {
   test('that never started is also truncated', () => {
     const target = writer()
     target.endInput()
-    const payloads = target.take()
+    const payloads = target.drain()
     expect(payloads).toMatchObject([{ type: 'response_start' }, { error: TRUNCATED }])
     checkPayloads(payloads)
   })
@@ -270,7 +270,7 @@ describe('a final item', () => {
     target.append('a', text)
     target.finishItem('a', end)
     target.finish('stop', null)
-    const payloads = target.take()
+    const payloads = target.drain()
     checkPayloads(payloads)
     const done = payloads.find((payload) => payload.type === 'item_done')
     expect(done).toEqual({
@@ -284,7 +284,7 @@ describe('a final item', () => {
     const target = writer()
     target.openItem('a', 'message', { provider_metadata: { x: { a: 1 }, y: 1 } })
     target.finishItem('a', { provider_metadata: { x: { b: 2 } } })
-    const [, start, done] = target.take()
+    const [, start, done] = target.drain()
     expect(start).toMatchObject({ provider_metadata: { x: { a: 1 }, y: 1 } })
     expect(done).toMatchObject({ final_item: { provider_metadata: { x: { b: 2 }, y: 1 } } })
   })
@@ -293,6 +293,6 @@ describe('a final item', () => {
     const target = writer()
     target.openItem('a', 'message', { provider_metadata: {} })
     target.finishItem('a', { provider_metadata: {} })
-    expect(JSON.stringify(target.take())).not.toContain('provider_metadata')
+    expect(JSON.stringify(target.drain())).not.toContain('provider_metadata')
   })
 })

@@ -44,7 +44,7 @@ class ToyEncoder implements AnswerSink {
   #events: ToyEvent[] = []
 
   encode(event: StreamEvent): ToyEvent[] {
-    this.#reader.take(event)
+    this.#reader.apply(event)
     return this.#events.splice(0)
   }
 

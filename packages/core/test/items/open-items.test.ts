@@ -54,9 +54,9 @@ test.each(Object.keys(READERS))('%s completes a final_item from what was said', 
 
 test('an item that has ended says nothing', () => {
   const items = new OpenItems()
-  for (const { payload } of EVENTS.slice(0, 4)) items.take(payload)
+  for (const { payload } of EVENTS.slice(0, 4)) items.apply(payload)
   expect(items.soFar('fc-001')).toMatchObject({ name: 'read_file', arguments: '{"path":"a"}' })
-  items.take(DONE.payload)
+  items.apply(DONE.payload)
   expect(items.soFar('fc-001')).toBeUndefined()
   expect(items.all).toEqual([])
 })

@@ -20,7 +20,7 @@ async function live(events: readonly StreamEvent[]): Promise<Shown[]> {
   const processor = new LiveProcessor({ ...IDS, clock, onShow })
   for (const event of events) {
     await clock.advance(event.timestamp - clock.now())
-    processor.take(event)
+    processor.apply(event)
   }
   processor.release()
   return shown
@@ -29,7 +29,7 @@ async function live(events: readonly StreamEvent[]): Promise<Shown[]> {
 function recomputed(events: readonly StreamEvent[]): Shown[] {
   const shown: Shown[] = []
   const replay = new OutputReplay(IDS, (output, at) => shown.push({ at, output }))
-  for (const event of events) replay.take(event, event.timestamp)
+  for (const event of events) replay.apply(event, event.timestamp)
   return shown
 }
 
@@ -68,7 +68,7 @@ test('an event for an unknown item is ignored', () => {
   const replay = new OutputReplay(IDS, (output) => shown.push(output))
   const [start] = toolsTurn()
   const payload = { type: 'item_delta', item_id: 'none', delta_content: 'x' } as const
-  replay.take({ ...start!, type: 'item_delta', payload }, 0)
+  replay.apply({ ...start!, type: 'item_delta', payload }, 0)
   replay.flush(0)
   expect(shown).toEqual([])
 })
@@ -77,7 +77,7 @@ test('a flush emits what is left of a turn without an end', () => {
   const shown: StreamOutput[] = []
   const replay = new OutputReplay(IDS, (output) => shown.push(output))
   const events = toolsTurn().slice(0, 12)
-  for (const event of events) replay.take(event, event.timestamp)
+  for (const event of events) replay.apply(event, event.timestamp)
   const before = shown.length
   replay.flush(events.at(-1)!.timestamp)
   expect(shown.slice(before)).toHaveLength(1)

@@ -7,9 +7,9 @@ test.each([0, 1, 1023, 1024, 1025, 5000])('%i pieces are returned as one text, o
   for (const piece of pieces) fragments.push(piece)
   const text = pieces.join('')
   expect(fragments.length).toBe(text.length)
-  expect(fragments.take()).toBe(text)
+  expect(fragments.drain()).toBe(text)
   expect(fragments.length).toBe(0)
-  expect(fragments.take()).toBe('')
+  expect(fragments.drain()).toBe('')
 })
 
 test('clear removes everything', () => {
@@ -18,5 +18,5 @@ test('clear removes everything', () => {
   fragments.clear()
   expect(fragments.length).toBe(0)
   fragments.push('y')
-  expect(fragments.take()).toBe('y')
+  expect(fragments.drain()).toBe('y')
 })

@@ -32,7 +32,7 @@ export class BodyParts {
     this.#used = 0
   }
 
-  take(): Buffer {
+  drain(): Buffer {
     this.#closePart()
     const bytes = Buffer.concat(this.#parts)
     this.clear()

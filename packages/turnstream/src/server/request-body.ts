@@ -165,7 +165,7 @@ async function readText(
   if (size > maxBytes) throw tooLarge(maxBytes)
   // Copying, decoding and parsing a large body each hold the event loop for an iteration of their own.
   if (size > SMALL_BODY_BYTES) await nextSlice()
-  const bytes = parts.take()
+  const bytes = parts.drain()
   if (size > SMALL_BODY_BYTES) await nextSlice()
   return decodeUtf8(bytes)
 }

@@ -244,7 +244,7 @@ class OrphanEnding {
       threadId: turn.threadId,
       batchGradient: [],
       clock: TIMELESS,
-      onShow: (output) => derived.take(output),
+      onShow: (output) => derived.apply(output),
     })
   }
 
@@ -292,7 +292,7 @@ class OrphanEnding {
     const controller = new AbortController()
     const { log, lease } = this.#orphan
     try {
-      await this.#takeUpTo(last, log.tail(lease.turnId, 'events', START, controller.signal))
+      await this.#applyUpTo(last, log.tail(lease.turnId, 'events', START, controller.signal))
     } catch (error) {
       // Content that is deleted soon after its end may be gone before `processed` has one.
       if (!hasCode(error, 'TURN_EXPIRED')) throw error
@@ -302,23 +302,23 @@ class OrphanEnding {
     }
   }
 
-  async #takeUpTo(last: number, records: Tail<EventRecord>): Promise<void> {
+  async #applyUpTo(last: number, records: Tail<EventRecord>): Promise<void> {
     for await (const record of records) {
       if (isSliceOver()) await nextSlice()
       await this.#keepLease()
       if ('event' in record) {
         // A live processor also ignores malformed events and unknown types.
-        if (isStreamEvent(record.event)) this.#take(record.event)
+        if (isStreamEvent(record.event)) this.#apply(record.event)
         if (parseOffset(record.offset).seq >= last) break
       } else this.#isWhole = false
     }
   }
 
-  #take(event: StreamEvent): void {
+  #apply(event: StreamEvent): void {
     const { payload } = event
     this.#traceContext ??= event.trace_context
     if (payload.type === 'response_start') this.#responseId = payload.response_id
-    this.#unsettled.take(payload)
+    this.#unsettled.apply(payload)
     this.#reducer.apply(event)
     this.#replay(event)
   }
@@ -328,7 +328,7 @@ class OrphanEnding {
     // An item that is cancelled before anyone saw it is never emitted, so the processor must know which items
     // readers have seen.
     if (this.#orphan.stored.has(cancelledItem(event) ?? '')) this.#processor.flush()
-    this.#processor.take(event)
+    this.#processor.apply(event)
   }
 
   #event(event_id: string, payload: StreamEventPayload): StreamEvent {
@@ -400,7 +400,7 @@ class DerivedOutputs {
     this.#stored = stored
   }
 
-  take(output: StreamOutput): void {
+  apply(output: StreamOutput): void {
     if (output.type === 'turn_complete' || output.type === 'turn_error') {
       this.ending = output
       return

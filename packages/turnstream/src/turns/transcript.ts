@@ -132,18 +132,18 @@ export class Transcript {
   }
 
   /** Converts a provider payload for the log; undefined when it is not logged. */
-  take(payload: StreamEventPayload): StreamEventPayload | undefined {
+  apply(payload: StreamEventPayload): StreamEventPayload | undefined {
     if (payload.type === 'item_delta' && typeof payload.delta_content === 'string') {
       return this.#grow(payload)
     }
     const normalized = normalizePayload(payload, this.#lenient)
     const fault = payloadFault(normalized)
-    if (fault === undefined) return this.#takeRare(normalized as RarePayload)
+    if (fault === undefined) return this.#applyRare(normalized as RarePayload)
     this.failRound({ code: 'UPSTREAM_MALFORMED', message: `malformed provider event: ${fault}` })
     return undefined
   }
 
-  #takeRare(payload: RarePayload): StreamEventPayload | undefined {
+  #applyRare(payload: RarePayload): StreamEventPayload | undefined {
     switch (payload.type) {
       case 'item_start':
         return this.#start(payload)
@@ -169,7 +169,7 @@ export class Transcript {
       case 'heartbeat':
         return undefined
       default:
-        return passOver(payload)
+        return ignore(payload)
     }
   }
 
@@ -365,7 +365,7 @@ export class Transcript {
 
   /** The usage so far, if it is not in the log yet. */
   usageNews(): StreamEventPayload | undefined {
-    const usage = this.usage.takeNews()
+    const usage = this.usage.drainNews()
     return usage && { type: 'usage_update', response_id: this.#runId, usage }
   }
 }
@@ -390,7 +390,7 @@ export function settlementOf(end: RoundEnd | undefined): Settlement {
 }
 
 /** Does not compile when one of our types is missing; types of later versions are ignored. */
-function passOver(_payload: never): undefined {
+function ignore(_payload: never): undefined {
   return undefined
 }
 
@@ -419,7 +419,7 @@ export class TurnUsage {
   }
 
   /** Returns the sum if it is known and has changed since the last call. */
-  takeNews(): Usage | undefined {
+  drainNews(): Usage | undefined {
     const { sum } = this
     const text = JSON.stringify(sum)
     if (sum === undefined || text === this.#told) return undefined

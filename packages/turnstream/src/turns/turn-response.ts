@@ -23,7 +23,7 @@ export class TurnResponse {
   }
 
   /** Takes an event other than a delta, before `unsettled` does. */
-  take(event: StreamEvent): void {
+  apply(event: StreamEvent): void {
     if (!isStreamEvent(event)) return // readers of the log ignore it, too
     const itemId = itemWithoutContent(event)
     const text = itemId === undefined ? '' : this.#unsettled.streamedText(itemId)

@@ -273,7 +273,7 @@ export class Turn {
 
   /** Adds a payload to the transcript. Returns false when no more is wanted. */
   #take(said: StreamEventPayload): Promise<void> | false | undefined {
-    const payload = this.#transcript.take(said)
+    const payload = this.#transcript.apply(said)
     if (payload === undefined) {
       return this.#transcript.end !== undefined || this.#isPastCap() ? false : undefined
     }
@@ -293,8 +293,8 @@ export class Turn {
   /** Assigns an event its id and time and writes it to `events`. Returns whether there is room for more. */
   #write(payload: StreamEventPayload): boolean {
     const event = this.#stamp(payload)
-    if (payload.type !== 'item_delta') this.#response.take(event)
-    this.#unsettled.take(payload)
+    if (payload.type !== 'item_delta') this.#response.apply(event)
+    this.#unsettled.apply(payload)
     return this.#events.write(event) && this.#outputs.waiting < MAX_WAITING_OUTPUTS
   }
 
@@ -304,7 +304,7 @@ export class Turn {
     this.#stored += events.length
     if (this.#timed !== undefined && this.#stored > this.#timed.place) this.#noteTime()
     if (this.#control.isLost) return
-    for (const event of events) if (isForProcessor(event)) this.#processor.take(event)
+    for (const event of events) if (isForProcessor(event)) this.#processor.apply(event)
   }
 
   /** Writes a snapshot to `processed`. The end of the turn seals it. */
@@ -463,7 +463,7 @@ export class Turn {
     this.#end = this.#terminal(reason)
     await this.#index(this.#end)
     const event = this.#stamp(this.#end)
-    this.#response.take(event)
+    this.#response.apply(event)
     this.#beginEnding()
     await this.#events.seal(event, this.#response.toJson(this.#onError))
     await this.#outputs.flush()

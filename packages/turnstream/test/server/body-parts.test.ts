@@ -16,7 +16,7 @@ test('the bytes come back in order, whatever their chunks', () => {
       const parts = new BodyParts()
       const chunks = lengths.map((length, at) => new Uint8Array(length).fill(at + 1))
       for (const chunk of chunks) parts.add(chunk)
-      expect(parts.take().equals(Buffer.concat(chunks))).toBe(true)
+      expect(parts.drain().equals(Buffer.concat(chunks))).toBe(true)
       expect(parts.count).toBe(0)
     }),
   )
@@ -27,7 +27,7 @@ test('small chunks are copied', () => {
   const chunk = Uint8Array.of(1, 2)
   parts.add(chunk)
   chunk.fill(0)
-  expect([...parts.take()]).toEqual([1, 2])
+  expect([...parts.drain()]).toEqual([1, 2])
 })
 
 test('nothing is left after clear', () => {
@@ -35,5 +35,5 @@ test('nothing is left after clear', () => {
   parts.add(new Uint8Array(10))
   parts.add(new Uint8Array(MAX_PART_BYTES))
   parts.clear()
-  expect([parts.count, parts.take().length]).toEqual([0, 0])
+  expect([parts.count, parts.drain().length]).toEqual([0, 0])
 })

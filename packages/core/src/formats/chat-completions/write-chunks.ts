@@ -96,7 +96,7 @@ export class ChatWriter implements AnswerSink {
   }
 
   /** Returns the frames since the last call. */
-  takeFrames(): ChatFrame[] {
+  drainFrames(): ChatFrame[] {
     const frames = this.#chunks
     this.#chunks = []
     return frames

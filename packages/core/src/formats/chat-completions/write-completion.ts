@@ -22,7 +22,7 @@ export function toChatCompletion(
 ): ChatCompletion | ChatError {
   const answer = new AnswerItems()
   const reader = new AnswerReader(answer)
-  for (const event of events) reader.take(event)
+  for (const event of events) reader.apply(event)
   const result = chatCompletion(answer, options)
   return 'object' in result ? result : chatError(result)
 }

@@ -27,8 +27,8 @@ export class ChatCompletionsEncoder {
 
   /** Returns the frames that the event adds, in order. */
   encode(event: StreamEvent): ChatFrame[] {
-    this.#reader.take(event)
-    return this.#writer.takeFrames()
+    this.#reader.apply(event)
+    return this.#writer.drainFrames()
   }
 
   /** Like `encode`, as SSE text, with `[DONE]` after the end. */
@@ -42,7 +42,7 @@ export class ChatCompletionsEncoder {
     const frame = this.#writer.growOpen(item, piece)
     if (frame !== undefined) return `${frame.before}${JSON.stringify(piece)}${frame.after}`
     this.#writer.grow(item, piece)
-    return this.#toSse(this.#writer.takeFrames())
+    return this.#toSse(this.#writer.drainFrames())
   }
 
   #toSse(frames: readonly ChatFrame[]): string {

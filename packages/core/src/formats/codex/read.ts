@@ -60,7 +60,7 @@ class CodexTranslation extends WriterTranslation {
     }
     if (ending.outcome === 'interrupted') return this.#responses.end()
     this.fail(ending.error ?? UNEXPLAINED)
-    return this.writer.take()
+    return this.writer.drain()
   }
 
   override end(fault?: ErrorObject): readonly StreamEventPayload[] {

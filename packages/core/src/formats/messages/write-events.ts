@@ -86,7 +86,7 @@ export class MessagesWriter implements AnswerSink {
   }
 
   /** Returns the events since the last call. */
-  takeEvents(): MessagesEvent[] {
+  drainEvents(): MessagesEvent[] {
     const events = this.#events
     this.#events = []
     return events

@@ -50,8 +50,8 @@ export class MessagesEncoder {
   /** Returns the events that a StreamEvent adds, in order. */
   encode(event: StreamEvent): MessagesEvent[] {
     if (this.isOver) return []
-    this.#reader.take(event)
-    return this.#writer.takeEvents()
+    this.#reader.apply(event)
+    return this.#writer.drainEvents()
   }
 
   /** Like `encode`, as SSE text. */
@@ -65,7 +65,7 @@ export class MessagesEncoder {
     const frame = this.#writer.growOpen(item, piece)
     if (frame !== undefined) return `${frame.before}${JSON.stringify(piece)}${frame.after}`
     this.#writer.grow(item, piece)
-    return this.#writer.takeEvents().map(messagesSse).join('')
+    return this.#writer.drainEvents().map(messagesSse).join('')
   }
 
   /** The message so far for a client that joins late, as SSE text. What `encodeSse` returns next follows it. */

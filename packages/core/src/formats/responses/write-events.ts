@@ -125,7 +125,7 @@ export class ResponsesWriter implements AnswerSink {
   }
 
   /** Returns the events since the last call. */
-  takeEvents(): ResponsesEvent[] {
+  drainEvents(): ResponsesEvent[] {
     const events = this.#events
     this.#events = []
     return events

@@ -48,8 +48,8 @@ export class ResponsesEncoder {
 
   /** Returns the events that a StreamEvent adds, in order. */
   encode(event: StreamEvent): ResponsesEvent[] {
-    this.#reader.take(event)
-    return this.#writer.takeEvents().filter((each) => each.sequence_number > this.#after)
+    this.#reader.apply(event)
+    return this.#writer.drainEvents().filter((each) => each.sequence_number > this.#after)
   }
 
   /** Like `encode`, as SSE text, with `[DONE]` after the end. */

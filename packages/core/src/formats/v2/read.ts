@@ -45,7 +45,7 @@ export class V2Reader implements EventReader {
 
   #add(event: StreamEvent): void {
     const { payload } = event
-    this.#openItems.take(payload)
+    this.#openItems.apply(payload)
     if (payload.type === 'response_start') this.#isOpen = true
     if (TERMINALS.has(payload.type)) this.#isOpen = false
     this.#last = event

@@ -25,7 +25,7 @@ export function decodeRecording(text: string): Decoded<Recording> {
     const fault = streamEventFault(event)
     if (fault !== undefined) return { ok: false, reason: `line ${index + 1}: ${fault}` }
     if (!isStreamEvent(event)) continue
-    items.take(event.payload)
+    items.apply(event.payload)
     events.push(event)
   }
   if (events.length === 0) return { ok: false, reason: 'it contains no events' }

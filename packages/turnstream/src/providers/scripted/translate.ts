@@ -41,7 +41,7 @@ export function replayRecording(context: TranslationContext) {
       if (isOver) return []
       if (payload.type === 'response_start') {
         writer.start(payload.model_id)
-        return writer.take()
+        return writer.drain()
       }
       isOver = isTerminal(payload)
       return [replaceIds(payload, context, itemId)]
@@ -50,7 +50,7 @@ export function replayRecording(context: TranslationContext) {
       if (isOver) return []
       isOver = true
       writer.endInput(fault)
-      return writer.take()
+      return writer.drain()
     },
   }
 }

@@ -101,7 +101,7 @@ async function putMetadata(log: TurnLog, threadId: string, body: ChatBody): Prom
 async function completeChat(started: VendorTurn, options: ChatCompletionsOptions) {
   const answer = new AnswerItems()
   const reader = new AnswerReader(answer)
-  await followAnswer(started, (event) => reader.take(event))
+  await followAnswer(started, (event) => reader.apply(event))
   const completion = chatCompletion(answer, options)
   if ('object' in completion) return completion
   throw new TurnFailedError(completion, started.isNamed)

@@ -234,7 +234,7 @@ class ArgumentFeed {
     if (payload.type === 'item_start' && payload.item_type !== 'function_call') return
     if (payload.type === 'item_delta' && !this.#open.has(payload.item_id)) return
     if (payload.type === 'item_done' && !this.#open.has(payload.item_id)) return
-    if (isForProcessor(event)) this.#processor.take(event)
+    if (isForProcessor(event)) this.#processor.apply(event)
   }
 
   #onShow(output: StreamOutput): void {

@@ -113,7 +113,7 @@ const ROWS: Record<string, Row> = {
       const parts = new BodyParts()
       for (let at = 0; at < size; at++) parts.add(Uint8Array.of(at % 256))
       const spent = parts.count
-      const bytes = parts.take()
+      const bytes = parts.drain()
       expect(bytes).toHaveLength(size)
       expect(bytes.every((byte, at) => byte === at % 256)).toBe(true)
       return { spent }
