@@ -32,14 +32,14 @@ import {
   WRONG_KEY,
 } from './exchange.ts'
 import { faultCheck } from './fault.ts'
-import { bearer, type Call, call } from './http.ts'
+import { bearer, call, type HttpCall } from './http.ts'
 import { type DecodedStream, decodeStream, type StreamCall } from './recording.ts'
 
 /** Tests a Chat Completions server. Requests are sequential, because the server may run one model at a time. */
 export async function chatChecks(
   endpoint: Endpoint,
   model: string,
-  models: Call,
+  models: HttpCall,
 ): Promise<Check[]> {
   const calls = callsFor(endpoint, model)
   return [

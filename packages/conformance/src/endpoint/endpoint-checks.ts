@@ -3,7 +3,7 @@ import { modelsFault, modelsOf } from './chat-rules.ts'
 import { type Check, fail, ok } from './check.ts'
 import { type Api, type Endpoint, plainCheck, REFUSAL_LIMIT_MS, Unanswered } from './exchange.ts'
 import type { Rule } from './fault.ts'
-import { bearer, type Call, call } from './http.ts'
+import { bearer, call, type HttpCall } from './http.ts'
 import { anthropicHeaders, messagesChecks } from './messages-checks.ts'
 import { messagesModelsFault } from './messages-rules.ts'
 import { responsesChecks } from './responses-checks.ts'
@@ -11,7 +11,7 @@ import { responsesChecks } from './responses-checks.ts'
 interface ApiTest {
   readonly headers: (key: string | undefined) => Readonly<Record<string, string>>
   readonly modelsFault: Rule<{ readonly status: number; readonly body: string }>
-  readonly checks: (endpoint: Endpoint, model: string, models: Call) => Promise<Check[]>
+  readonly checks: (endpoint: Endpoint, model: string, models: HttpCall) => Promise<Check[]>
   readonly variable: string
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '@turnstream/core/internal/async/clock'
 import { HEADERS } from '@turnstream/core/internal/protocol/names'
 import { type Check, skipped, warn } from './check.ts'
 import { type Fault, faultCheck, type Rule, shown } from './fault.ts'
-import { type Answer, type Call, call, type NoAnswer } from './http.ts'
+import { type Answer, call, type HttpCall, type NoAnswer } from './http.ts'
 import { recordStream, type StreamCall, type StreamRecording } from './recording.ts'
 
 export const APIS = ['chat', 'responses', 'messages'] as const
@@ -33,7 +33,7 @@ export type Recorded<Stream extends StreamRecording = StreamRecording> = Stream 
 /** The first request got no response. The others would wait as long. */
 export class Unanswered extends Error {}
 
-export async function firstAnswer({ onProgress }: Endpoint, plain: Call): Promise<Answered> {
+export async function firstAnswer({ onProgress }: Endpoint, plain: HttpCall): Promise<Answered> {
   onProgress('an answer')
   const answer = await call(plain)
   if ('reason' in answer) throw new Unanswered(answer.reason)
@@ -127,7 +127,7 @@ export function noCallWarning(tool: Recorded): Check {
 export async function abortCheck(
   endpoint: Endpoint,
   abandoned: StreamCall,
-  next: Call,
+  next: HttpCall,
 ): Promise<Check> {
   const left = await record(endpoint, abandoned)
   if (!isStream(left)) return skipped('abort', 'no stream')
@@ -159,7 +159,7 @@ export const PROMPTS = {
   countLong: 'Count from one to five hundred in words, and say nothing else.',
   oneCall: 'What is the weather in Zürich? Ask the tool.',
   twoCalls:
-    'What is the weather in Zürich, and what is it in 東京? Call the tool for both cities at the same time.',
+    'What is the weather in Zürich, and what is it in 東京? HttpCall the tool for both cities at the same time.',
 } as const
 
 export const WEATHER = {

@@ -48,7 +48,7 @@ export const LOOK_LIMIT_MS = 5000
 /** More than any model list or any response to the doctor. */
 export const MAX_BYTES = 4 * 1024 * 1024
 
-export interface Call {
+export interface HttpCall {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   /** JSON to POST. A GET without it. */
@@ -74,7 +74,7 @@ export interface NoAnswer {
 }
 
 /** One request, bounded in time and size. */
-export async function call(options: Call): Promise<Answer | NoAnswer> {
+export async function call(options: HttpCall): Promise<Answer | NoAnswer> {
   const { clock, limitMs = LOOK_LIMIT_MS } = options
   const limit = new AbortController()
   const stopWaiting = clock.after(limitMs, () => limit.abort())
@@ -94,7 +94,7 @@ export async function call(options: Call): Promise<Answer | NoAnswer> {
 
 /** Follows no redirects: they could send a prompt and a key anywhere. */
 export function send(
-  { url, headers, body, method }: Omit<Call, 'clock'>,
+  { url, headers, body, method }: Omit<HttpCall, 'clock'>,
   signal: AbortSignal,
 ): Promise<Response> {
   return fetch(url, {

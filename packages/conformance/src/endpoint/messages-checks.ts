@@ -28,7 +28,7 @@ import {
   WRONG_KEY,
 } from './exchange.ts'
 import { type Fault, faultCheck, measure, shown } from './fault.ts'
-import { type Answer, type Call, call } from './http.ts'
+import { type Answer, call, type HttpCall } from './http.ts'
 import {
   callsOf,
   countFault,
@@ -66,7 +66,7 @@ const END_SEEN = /^event: ?(?:message_stop|error)\r?$/m
 export async function messagesChecks(
   endpoint: Endpoint,
   model: string,
-  models: Call,
+  models: HttpCall,
 ): Promise<Check[]> {
   const calls = callsFor(endpoint, model)
   const recorded = await recordMessages(endpoint, calls)
@@ -148,7 +148,7 @@ export function callsFor({ baseUrl, key, clock }: Endpoint, model: string) {
   return {
     url,
     common,
-    plain: (body: object): Call => ({ ...common, body: JSON.stringify({ model, ...body }) }),
+    plain: (body: object): HttpCall => ({ ...common, body: JSON.stringify({ model, ...body }) }),
     stream: (about: string, body: object): StreamCall => ({
       ...common,
       about,

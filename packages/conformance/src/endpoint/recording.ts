@@ -1,6 +1,6 @@
 import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import { SseDecoder, type SseEvent } from '@turnstream/core/internal/sse/decode'
-import { type Call, failureReason, MAX_BYTES, type NoAnswer, send, tooLate } from './http.ts'
+import { failureReason, type HttpCall, MAX_BYTES, type NoAnswer, send, tooLate } from './http.ts'
 
 /** Bytes as read from the socket, with their time since the request. */
 interface Read {
@@ -23,7 +23,7 @@ export interface StreamRecording {
   readonly ending: Ending
 }
 
-export interface StreamCall extends Call {
+export interface StreamCall extends HttpCall {
   readonly about: string
   readonly limitMs: number
   readonly asksUsage?: boolean

@@ -17,7 +17,7 @@ import {
   WEATHER,
   WRONG_KEY,
 } from './exchange.ts'
-import { bearer, type Call, call } from './http.ts'
+import { bearer, call, type HttpCall } from './http.ts'
 import { decodeEvents, type StreamCall } from './recording.ts'
 import { judgeResponses, type ResponsesRecord } from './responses-judge.ts'
 import { responseIn } from './responses-object.ts'
@@ -38,7 +38,7 @@ const CONVERSATION = [
 export async function responsesChecks(
   endpoint: Endpoint,
   model: string,
-  models: Call,
+  models: HttpCall,
 ): Promise<Check[]> {
   const tester = new ResponsesTester(endpoint, model)
   const recorded = await tester.record()
@@ -140,7 +140,7 @@ export class ResponsesTester {
     return call(this.#plain(body))
   }
 
-  #plain(body: object): Call {
+  #plain(body: object): HttpCall {
     return { ...this.#common, body: JSON.stringify({ model: this.#model, ...body }) }
   }
 

@@ -2,7 +2,7 @@ import type { StreamEvent } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import { type ProcessorOptions, resolveOptions } from './options.ts'
 import { renderEmission } from './outputs.ts'
-import { createTurn, type Emission, type StepInput, step, type TurnState } from './step.ts'
+import { createTurnState, type Emission, type StepInput, step, type TurnState } from './step.ts'
 
 type Rules = Omit<ProcessorOptions, 'onEmit' | 'clock' | 'generateId'>
 
@@ -16,7 +16,7 @@ export class OutputReplay {
   #wakeAt = Infinity
 
   constructor(rules: Rules, onOutput: (output: StreamOutput, at: number) => void) {
-    this.#turn = createTurn(resolveOptions({ ...rules, onEmit: () => {} }))
+    this.#turn = createTurnState(resolveOptions({ ...rules, onEmit: () => {} }))
     this.#onOutput = onOutput
   }
 

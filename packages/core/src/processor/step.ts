@@ -311,7 +311,7 @@ export interface TurnState {
   readonly reported: Set<string>
 }
 
-export function createTurn(options: ResolvedOptions, minGrowth = 0): TurnState {
+export function createTurnState(options: ResolvedOptions, minGrowth = 0): TurnState {
   return {
     rules: {
       turnId: options.turnId,

@@ -10,7 +10,7 @@ import { reportOnce, startedOf } from './items.ts'
 import { type ProcessorOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { renderEmission } from './outputs.ts'
 import {
-  createTurn,
+  createTurnState,
   type Effect,
   type Emission,
   emissionsOf,
@@ -270,7 +270,7 @@ export class ProcessorCore<Delivery = void> {
   #cancelTimer: (() => void) | undefined
 
   constructor(options: ResolvedOptions, sink: Sink<Delivery>, minGrowth = 0) {
-    this.turn = createTurn(options, minGrowth)
+    this.turn = createTurnState(options, minGrowth)
     this.#options = options
     this.#sink = sink
     this.#clock = new BurstClock(options.clock)

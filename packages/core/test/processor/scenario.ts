@@ -10,7 +10,7 @@ import {
 import { type ProcessorOptions, resolveOptions } from '../../src/processor/options.ts'
 import { renderEmission } from '../../src/processor/outputs.ts'
 import {
-  createTurn,
+  createTurnState,
   type Emission,
   prerequisites,
   releaseItems,
@@ -43,7 +43,7 @@ const NO_RETRY = { retryAttempts: 0 }
 export function runRules({ options, script }: Row): Outcome {
   const outcome: Outcome = { shown: [], reported: [] }
   const ids = { turnId: TURN_ID, threadId: THREAD_ID }
-  const turn = createTurn(resolveOptions({ ...ids, ...NO_RETRY, ...options, onEmit() {} }))
+  const turn = createTurnState(resolveOptions({ ...ids, ...NO_RETRY, ...options, onEmit() {} }))
   let now = 0
   let wakeAt = Infinity
   let accepts = true

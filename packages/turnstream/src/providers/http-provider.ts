@@ -272,7 +272,7 @@ async function openVendorStream(
   const { maxRetries, clock, random } = attempt
   let tries = 0
   for (let number = 1; ; number++) {
-    const call = new Call(attempt, number, onChunk)
+    const call = new ProviderCall(attempt, number, onChunk)
     const fault = await call.run()
     if (fault === undefined) return undefined
     if (fault.isRefusal && !attempt.signal.aborted) {
@@ -290,7 +290,7 @@ async function openVendorStream(
 }
 
 /** One attempt. Every wait has a limit, and aborting ends it immediately. */
-class Call {
+class ProviderCall {
   readonly #attempt: Attempt
   readonly #number: number
   readonly #onChunk: OnChunk

@@ -24,7 +24,7 @@ const ENCODING = 'utf16le'
 const WHITE_SPACE = /\s+/g
 
 type Label = 'user' | 'output' | 'attachment' | 'agent' | 'call'
-type Call = Extract<HistoryItem, { type: 'function_call' }> & { readonly id?: string }
+type HistoryCall = Extract<HistoryItem, { type: 'function_call' }> & { readonly id?: string }
 
 /**
  * A hash of a conversation, taken after each run of the agent: its texts and calls between two inputs. It covers only
@@ -146,7 +146,7 @@ async function update(hash: Hash, text: string): Promise<void> {
 }
 
 /** Other clients parse the arguments and write them again. */
-function callOf({ name, arguments: text, ...call }: Call): string {
+function callOf({ name, arguments: text, ...call }: HistoryCall): string {
   const isParsed = text.length <= MAX_ARGUMENTS_CHARS
   const parsed = isParsed ? parseJsonObject(text) : undefined
   return `${clientCallId(call)}=${name}${stableJson(parsed ?? {})}`

@@ -147,11 +147,11 @@ async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
   const { tenant, turnId, runId, threadId, request } = turn
   const log = logOf(store, tenant)
   const existing = await log.getTurn(turnId)
-  if (existing === undefined) return createTurn(log, turn)
+  if (existing === undefined) return createImported(log, turn)
   if (!existing.sealed && existing.owner === OWNER) {
     // An import was interrupted.
     await log.deleteTurn(turnId)
-    return createTurn(log, turn)
+    return createImported(log, turn)
   }
   const isSame =
     existing.runId === runId && existing.threadId === threadId && existing.request === request
@@ -171,7 +171,7 @@ async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
   }
 }
 
-async function createTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
+async function createImported(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
   const { turnId, epoch, response } = turn
   let lease = await addTurn(log, turn)
   // Outputs get new offsets. With a later epoch, cursors from the old store are foreign and skip nothing.

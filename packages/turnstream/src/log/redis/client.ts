@@ -20,7 +20,7 @@ const MAX_PAUSE_MS = 200
 /** How often to check for calls without a reply, per call timeout. */
 const LOOKS_PER_LIMIT = 8
 
-interface Call {
+interface PendingCommand {
   readonly key: string
   /** How to send it next: a script unknown to the node is sent as source. */
   args: string[]
@@ -38,7 +38,7 @@ export class RedisClient {
   readonly #connection: RedisConnection
   readonly #unavailableAfterMs: number
   readonly #clock: Clock
-  readonly #pending = new Set<Call>()
+  readonly #pending = new Set<PendingCommand>()
   #cancelLook: (() => void) | undefined
   #closed = false
   #drained: (() => void) | undefined
@@ -83,14 +83,14 @@ export class RedisClient {
     return new Promise((resolve, reject) => {
       this.checkOpen()
       const deadline = monotonicNow(this.#clock) + this.#unavailableAfterMs
-      const call: Call = { key, args, script, deadline, resolve, reject }
+      const call: PendingCommand = { key, args, script, deadline, resolve, reject }
       this.#pending.add(call)
       this.#cancelLook ??= this.#lookLater()
       this.#send(call, FIRST_PAUSE_MS)
     })
   }
 
-  #send(call: Call, pauseMs: number): void {
+  #send(call: PendingCommand, pauseMs: number): void {
     this.#connection.send(call.key, call.args).then(
       (reply) => {
         if (this.#settle(call)) call.resolve(reply)
@@ -99,7 +99,7 @@ export class RedisClient {
     )
   }
 
-  #failed(call: Call, error: unknown, pauseMs: number): void {
+  #failed(call: PendingCommand, error: unknown, pauseMs: number): void {
     if (!this.#pending.has(call)) return
     const failure = failureOf(error)
     if (failure === 'noscript' && call.script !== undefined) {
@@ -119,7 +119,7 @@ export class RedisClient {
   }
 
   /** False if it is already settled. */
-  #settle(call: Call): boolean {
+  #settle(call: PendingCommand): boolean {
     const isPending = this.#pending.delete(call)
     if (this.#pending.size === 0) this.#drained?.()
     return isPending
