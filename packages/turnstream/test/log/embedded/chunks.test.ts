@@ -66,8 +66,7 @@ describe('the chunks of events', () => {
     count()
     await appendTo(log, lease, 'events', [{ seq: 1, data }])
     isOver = true
-    expect(steps.filter((chars) => chars > 100_000).length).toBeGreaterThan(1)
-    // Joining, converting, wrapping and storing the line.
+    // How many steps the encoding takes depends on the machine. Joining, converting, wrapping and storing the line.
     expect(steps.slice(steps.findLastIndex((chars) => chars > 100_000)).length).toBeGreaterThan(4)
     expect(await textsOf(log, 'turn', 1)).toEqual([data])
   })
