@@ -133,6 +133,6 @@ test('the example file is valid', () => {
   expect(providers.map(({ provider, models }) => [provider.id, models])).toEqual([
     ['anthropic', ['claude-opus-5-5', 'claude-haiku-5-5']],
     ['openai-compatible', ['qwen3', 'gemma3']],
-    ['scripted', SCRIPTED_MODELS.filter((name) => name !== 'approval')],
+    ['scripted', SCRIPTED_MODELS],
   ])
 })

@@ -1,6 +1,7 @@
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { nearestNames } from '@turnstream/core/internal/protocol/nearest'
 import { CODEX_ID, PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../providers/provider.ts'
+import type { Tool } from './tools.ts'
 
 export interface ConfiguredProvider {
   readonly provider: Provider
@@ -16,11 +17,14 @@ export interface ConfiguredProvider {
    * `<id>/<model>`.
    */
   readonly unlisted?: boolean
+  /** Tools of the server that its models call without being offered them. A client's tool takes the place of its namesake. */
+  readonly tools?: readonly Tool[]
 }
 
 export interface ChosenModel {
   readonly provider: Provider
   readonly model: string
+  readonly tools?: readonly Tool[]
 }
 
 export interface RequestedModel {
@@ -190,6 +194,7 @@ function fullNames(configured: readonly ConfiguredProvider[]): string[] {
   )
 }
 
-function toChosen({ provider, defaultModel }: ConfiguredProvider, model = ''): ChosenModel {
-  return { provider, model: model === '' ? defaultModel : model }
+function toChosen(configured: ConfiguredProvider, model = ''): ChosenModel {
+  const { provider, defaultModel, tools } = configured
+  return { provider, model: model === '' ? defaultModel : model, ...(tools && { tools }) }
 }

@@ -63,10 +63,11 @@ export class ToolRegistry {
   readonly #byName: ReadonlyMap<string, Tool>
   readonly #definitions: readonly ToolDefinition[]
 
-  constructor(tools: readonly Tool[] = []) {
-    this.#byName = new Map(tools.map((tool) => [tool.name, tool]))
+  /** Models call `unoffered` tools without being told of them. */
+  constructor(tools: readonly Tool[] = [], unoffered: readonly Tool[] = []) {
+    this.#byName = new Map([...unoffered, ...tools].map((tool) => [tool.name, tool]))
     this.names = new Set(this.#byName.keys())
-    if (this.#byName.size < tools.length) {
+    if (this.#byName.size < tools.length + unoffered.length) {
       throw new TurnstreamError('OPTION_INVALID', 'two tools have the same name')
     }
     this.#definitions = tools.map(({ name, description, parameters }) => ({
@@ -78,6 +79,13 @@ export class ToolRegistry {
 
   get(name: string): Tool | undefined {
     return this.#byName.get(name)
+  }
+
+  /** Adds tools that are not offered, except those whose names tools of the server or the client have. */
+  withUnoffered(more: readonly Tool[], { tools = [] }: SubmissionSettings): ToolRegistry {
+    const taken = new Set([...this.names, ...tools.map(({ name }) => name)])
+    const free = more.filter(({ name }) => !taken.has(name))
+    return free.length === 0 ? this : new ToolRegistry([...this.#byName.values()], free)
   }
 
   /** Throws REQUEST_INVALID for a client tool with the name of a server tool: a call must have one owner. */

@@ -289,12 +289,17 @@ export class TurnRunner {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'new turns are not accepted')
     }
     const chosen = this.#options.providers.choose(submission)
-    this.#toolsFor(submission).check(settings)
+    this.#toolsFor(submission, chosen).check(settings)
     return { chosen, ...fitSubmission(submission, chosen) }
   }
 
-  #toolsFor({ serverTools = true }: Submission): ToolRegistry {
-    return serverTools ? this.#tools.current() : NO_TOOLS
+  #toolsFor(
+    { serverTools = true, settings = {} }: Submission,
+    { tools: unoffered }: ChosenModel,
+  ): ToolRegistry {
+    if (!serverTools) return NO_TOOLS
+    const tools = this.#tools.current()
+    return unoffered === undefined ? tools : tools.withUnoffered(unoffered, settings)
   }
 
   #findAnswers(
@@ -367,7 +372,7 @@ export class TurnRunner {
       ...(answerKey !== undefined && { answerKey }),
     }
     const task = { ...begun, ...named, tenant, threadId, settings, traceContext }
-    const tools = this.#toolsFor(submission)
+    const tools = this.#toolsFor(submission, begun)
     const run = new Turn(task, { ...this.#services, tools, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))

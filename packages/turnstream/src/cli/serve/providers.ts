@@ -20,7 +20,7 @@ import { createProviderFetch } from '../../server/provider-fetch.ts'
 import { type ConfiguredProvider, Providers } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { DEMO_MODELS, demoRecordings } from '../demo/recordings.ts'
-import { TOOL_MODELS } from '../demo/tool-models.ts'
+import { POSTCARD_TOOL, TOOL_MODELS } from '../demo/tool-models.ts'
 import { readCassetteModels } from './cassette-models.ts'
 import { configuredCodex } from './codex.ts'
 import {
@@ -125,8 +125,7 @@ export function activeProviders(
   )
   const deps = { env, readSecret, store, onLog: onCodexLog }
   const ofCodex = codex === undefined ? [] : [configuredCodex(codex, deps)]
-  const real = [...called, ...ofCodex]
-  const all = [...real, scripted(configuration, real.length === 0)]
+  const all = [...called, ...ofCodex, scripted(configuration)]
   const wanted = settings.defaultProvider ?? (isForCodex ? CODEX_ID : undefined)
   if (wanted === undefined) return all
   const first = all.find(({ provider }) => provider.id === wanted)
@@ -225,13 +224,12 @@ export function defaultModelFor({ kind, setting }: ProviderPlan): string | undef
 /** Models of the scripted provider, the default first. */
 export const SCRIPTED_MODELS: readonly string[] = [...DEMO_MODELS, ...Object.keys(TOOL_MODELS)]
 
-/** The first cassette, if there is one, is the default. The tool of `approval` is only on servers without a provider. */
-function scripted({ settings, cwd }: Configuration, isAlone: boolean): ConfiguredProvider {
+/** The first cassette, if there is one, is the default. */
+function scripted({ settings, cwd }: Configuration): ConfiguredProvider {
   const cassettes = readCassetteModels(settings.cassettes ?? [], cwd, SCRIPTED_MODELS)
-  const { approval, ...toolModels } = TOOL_MODELS
-  const ours = { ...demoRecordings, ...toolModels, ...(isAlone && { approval }) }
-  const recordings: Recordings = { ...ours, ...cassettes }
+  const recordings: Recordings = { ...demoRecordings, ...TOOL_MODELS, ...cassettes }
   const provider = createScriptedProvider({ recordings, speed: settings.scriptedSpeed })
-  const models = [...Object.keys(cassettes), ...SCRIPTED_MODELS.filter((name) => name in ours)]
-  return { provider, models, defaultModel: models[0] ?? '', unlisted: true }
+  const models = [...Object.keys(cassettes), ...SCRIPTED_MODELS]
+  const tools = [POSTCARD_TOOL]
+  return { provider, models, defaultModel: models[0] ?? '', unlisted: true, tools }
 }

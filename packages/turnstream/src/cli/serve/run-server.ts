@@ -5,13 +5,11 @@ import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError, withoutSummary } from '@turnstream/core/internal/protocol/errors'
 import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import { SCRIPTED_ID } from '../../providers/provider.ts'
 import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
 import { type Listening, listen, type RefusedConnections } from '../../server/listen.ts'
 import { listedModels } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
-import { POSTCARD_TOOL } from '../demo/tool-models.ts'
 import { DEFAULT_URL } from '../gateway.ts'
 import { readKeysFile } from '../keys.ts'
 import type { Terminal } from '../terminal.ts'
@@ -49,7 +47,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
       ...gatewayOptions(options, deps),
       log,
       providers,
-      tools: withDemoTool(tools.entries, options),
+      tools: tools.entries,
       ...(keys !== undefined && { keys: keys.ring }),
     })
     const listening = await listenOn(gateway, options, logger)
@@ -110,16 +108,6 @@ async function startRecorder(
     throw new StartError(`cannot record: ${failureReason(error)}`, { cause: error })
   }
   logger.warn(`recording prompts and answers in ${recorder.directory}`)
-}
-
-/** Adds the tool of `scripted/approval` to a server without providers, unless a tool has its name. */
-function withDemoTool(
-  tools: OpenTools['entries'],
-  { providers }: ServeOptions,
-): OpenTools['entries'] {
-  const isDemo = providers.every(({ provider }) => provider.id === SCRIPTED_ID)
-  const isTaken = tools.some(({ name }) => name === POSTCARD_TOOL.name)
-  return isDemo && !isTaken ? [...tools, POSTCARD_TOOL] : tools
 }
 
 function countTurns({ turns: { running } }: Gateway): string {

@@ -206,11 +206,6 @@ describe('the models', () => {
       SCRIPTED_MODELS.map((name) => `scripted/${name}`),
     )
   })
-
-  test('of the scripted provider need no tool of ours beside a provider', () => {
-    const { configured } = from({ OPENAI_API_KEY: 'k' })
-    expect(configured.at(-1)?.models).not.toContain('approval')
-  })
 })
 
 describe('a request', () => {
