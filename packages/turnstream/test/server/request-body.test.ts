@@ -53,6 +53,46 @@ describe('a body that is too large', () => {
   })
 })
 
+describe('by default', () => {
+  const MB = 1024 * 1024
+  /** An image of 5 MB has 6.7 MB of Base64. */
+  const data = Buffer.concat([
+    Buffer.from('\u0089PNG\r\n', 'latin1'),
+    Buffer.alloc(5 * MB - 6),
+  ]).toString('base64')
+  const url = `data:image/png;base64,${data}`
+  const source = { type: 'base64', media_type: 'image/png', data }
+  const withContent = (part: object) => [{ role: 'user', content: [part] }]
+  const DOORS: [path: string, body: object][] = [
+    ['/v1/chat/completions', { messages: withContent({ type: 'image_url', image_url: { url } }) }],
+    ['/v1/responses', { input: withContent({ type: 'input_image', image_url: url }) }],
+    ['/v1/messages', { max_tokens: 9, messages: withContent({ type: 'image', source }) }],
+  ]
+
+  test.each(DOORS)('%s takes an image of 5 MB', async (path, body) => {
+    const server = await startServer()
+    const init = { headers: json, body: JSON.stringify({ model: 'plain/m', ...body }) }
+    const response = await post(server, init, path)
+    expect([response.status, await response.text()]).toEqual([200, expect.anything()])
+  })
+
+  test.each([
+    ['/v1/chat/completions', 32 * MB],
+    ['/v1/responses', 32 * MB],
+    ['/v1/messages', 32 * MB],
+    ['/api/v2/submit', 4 * MB],
+  ])('%s takes %i bytes', async (path, limit) => {
+    const { url: address } = await startServer()
+    const send = (bytes: number, text: string) => {
+      const head = `POST ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n`
+      return sendRaw(address, `${head}content-length: ${bytes}\r\n\r\n${text}`)
+    }
+    expect((await send(limit + 1, '{')).status).toBe(413)
+    const answer = await send(limit, ' '.repeat(limit - 1) + '!')
+    expect([answer.status, answer.body]).toEqual([400, expect.stringContaining('JSON')])
+  })
+})
+
 describe('a body that is decoded in parts', () => {
   const encode = (text: string) => new TextEncoder().encode(text)
 
