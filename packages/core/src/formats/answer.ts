@@ -4,6 +4,7 @@ import { ERROR_CODES, type ErrorCode } from '../protocol/errors.ts'
 import { isInputItem, isPromptItem } from '../protocol/item-ids.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { FunctionCall, OutputItem } from '../protocol/output-item.ts'
+import { normalizeEvent, type StartedItem } from '../protocol/stream-event-guard.ts'
 import type {
   ErrorObject,
   StreamEvent,
@@ -121,8 +122,9 @@ export class AnswerReader {
     return encode(known.item, piece)
   }
 
-  apply(event: StreamEvent): void {
+  apply(given: StreamEvent): void {
     if (this.#isOver) return
+    const event = normalizeEvent(given, { started: this.#soFar }) as StreamEvent
     switch (event.type) {
       case 'response_start':
         return this.#sink.start(event.payload)
@@ -152,6 +154,15 @@ export class AnswerReader {
       default:
         return ignoreUnknown(event)
     }
+  }
+
+  /** What the end of an open item may leave out. */
+  readonly #soFar = (itemId: string): StartedItem | undefined => {
+    const known = this.#items.get(itemId)
+    if (typeof known !== 'object') return undefined
+    const { kind, text, name, callId: call_id } = known.item
+    if (kind === 'call') return { type: 'function_call', name, arguments: text, call_id }
+    return { type: kind === 'reasoning' ? kind : 'message', content: text }
   }
 
   #noteUsage(usage: Usage): void {
@@ -221,15 +232,17 @@ export class AnswerReader {
     isCut: boolean,
   ): void {
     const { item } = known
+    // Missing if no event has said it.
+    const { content = '' }: Partial<typeof final> = final
     item.metadata = final.provider_metadata
-    if (final.content === '' && !known.isOpen && isOpaque(final.provider_metadata)) {
+    if (content === '' && !known.isOpen && isOpaque(final.provider_metadata)) {
       return this.#sink.opaque(final.provider_metadata)
     }
-    if (final.content.startsWith(item.text)) {
-      this.#append(known, final.content.slice(item.text.length))
+    if (content.startsWith(item.text)) {
+      this.#append(known, content.slice(item.text.length))
     } else {
       item.isRewritten = true
-      item.text = final.content
+      item.text = content
     }
     if (!known.isOpen) this.#open(known)
     this.#sink.close(item, isCut ? 'cut' : 'done')
