@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../../test/eventually.ts'
+import { fakeClock } from '../../../conformance/src/index.ts'
 import type { StreamEventPayload } from '../../../core/src/index.ts'
 import {
   type CodexProvider,
@@ -15,7 +16,9 @@ import {
 
 const SCRIPT = fileURLToPath(new URL('response-app-server.mjs', import.meta.url))
 
-function start(MODE: string, options: Partial<CodexProviderOptions> = {}): CodexProvider {
+const QUIET = { quietPeriodMs: 50 }
+
+function start(MODE: string, options: Partial<CodexProviderOptions> = QUIET): CodexProvider {
   const home = mkdtempSync(join(tmpdir(), 'turnstream-codex-'))
   const provider = createCodexProvider({
     binary: SCRIPT,
@@ -24,7 +27,6 @@ function start(MODE: string, options: Partial<CodexProviderOptions> = {}): Codex
     modelProvider: { baseUrl: 'http://127.0.0.1:1/v1', keyVariable: 'MODE' },
     env: { PATH: process.env['PATH'], MODE },
     idleTimeoutMs: 5000,
-    quietPeriodMs: 50,
     ...options,
   })
   onTestFinished(async () => {
@@ -34,11 +36,15 @@ function start(MODE: string, options: Partial<CodexProviderOptions> = {}): Codex
   return provider
 }
 
-async function ask(provider: CodexProvider, content = 'hi'): Promise<StreamEventPayload[]> {
+function stream(provider: CodexProvider, content = 'hi') {
   const input = [{ type: 'message', id: 'u', origin: 'user', content } as const]
   const run = { runId: content, turnId: 't', threadId: 'h' }
   const tools = [{ name: 'weather', parameters: { type: 'object' } }]
-  return provider.stream({ model: 'm', input, tools }, run).toArray()
+  return provider.stream({ model: 'm', input, tools }, run)
+}
+
+function ask(provider: CodexProvider, content?: string): Promise<StreamEventPayload[]> {
+  return stream(provider, content).toArray()
 }
 
 /** The finished items, and how the response ended. */
@@ -86,12 +92,26 @@ describe.each(['lines', 'methods', 'unannounced lines'])('%s', (form) => {
 describe('silence', () => {
   test('after a call that is complete interrupts the turn', async () => {
     const logged: string[] = []
-    await ask(start('lines call', { onLog: (line) => logged.push(line) }))
+    await ask(start('lines call', { ...QUIET, onLog: (line) => logged.push(line) }))
     await eventually(() => expect(logged).toContain('interrupted'))
   })
 
+  test('after a call that is complete is the end after a second by default', async () => {
+    const clock = fakeClock()
+    const events: StreamEventPayload[] = []
+    const reading = (async () => {
+      for await (const event of stream(start('lines call', { clock }))) events.push(event)
+    })()
+    await eventually(() => expect(events.at(-1)?.type).toBe('item_done'))
+    await clock.advance(999)
+    expect(events.at(-1)?.type).toBe('item_done')
+    await clock.advance(1)
+    await reading
+    expect(outcome(events)).toMatchObject({ items: [call], end: calls })
+  })
+
   test.each(['text', 'call unfinished'])('of %s is not the end', async (mode) => {
-    const { end } = outcome(await ask(start(`lines ${mode}`, { idleTimeoutMs: 300 })))
+    const { end } = outcome(await ask(start(`lines ${mode}`, { ...QUIET, idleTimeoutMs: 300 })))
     expect(end).toMatchObject({ error: { code: 'UPSTREAM_TIMEOUT' } })
   })
 })
