@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '@turnstream/core/internal/async/clock'
 import { translateCodex } from '@turnstream/core/internal/formats/codex/read'
 import { fitSettings } from '@turnstream/core/internal/formats/settings'
 import { MAX_ARGUMENT_CHARS } from '@turnstream/core/internal/formats/translation'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { redacting } from '@turnstream/core/internal/protocol/redaction'
 import { CODEX_ID, type Provider, ProviderStream } from '../providers/provider.ts'
 import { concealing } from '../providers/vendor-errors.ts'
@@ -83,6 +84,10 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
   const idleMs = options.idleTimeoutMs ?? IDLE_MS
   const env = childEnvironment(options.env ?? process.env, modelProvider)
   const { baseUrl } = modelProvider
+  if (!baseUrl && !modelProvider.usesLogin) {
+    const detail = 'modelProvider.baseUrl is missing: codex would choose an API by itself'
+    throw new TurnstreamError('OPTION_INVALID', detail)
+  }
   const apiKey = env[KEY_VARIABLE]
   const redact = redacting(apiKey === undefined ? [] : [apiKey])
   const conceal = concealing({

@@ -294,6 +294,21 @@ test.each([
   expect(JSON.stringify(events.at(-1))).toContain(name)
 })
 
+describe('the API', () => {
+  test.each([{}, { keyVariable: 'MODE' }, { baseUrl: '' }])(
+    'is never left to codex: %j is refused',
+    (modelProvider) => {
+      expect(() => start('answers', { modelProvider })).toThrow(
+        expect.objectContaining({ code: 'OPTION_INVALID' }),
+      )
+    },
+  )
+
+  test('is that of a login', () => {
+    expect(() => start('answers', { modelProvider: { usesLogin: true } })).not.toThrow()
+  })
+})
+
 describe('the binary', () => {
   test('is found in the PATH', () => {
     const bin = folder()
