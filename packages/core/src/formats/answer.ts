@@ -4,13 +4,13 @@ import { ERROR_CODES, type ErrorCode } from '../protocol/errors.ts'
 import { isInputItem, isPromptItem } from '../protocol/item-ids.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { FunctionCall, OutputItem } from '../protocol/output-item.ts'
-import { normalizeEvent, type StartedItem } from '../protocol/stream-event-guard.ts'
 import type {
   ErrorObject,
   StreamEvent,
   StreamEventPayload,
   Usage,
 } from '../protocol/stream-event.ts'
+import { normalizeEvent, type StartedItem } from '../protocol/stream-event-guard.ts'
 
 /** An item of a response that a vendor dialect shows. */
 export interface AnswerItem {
@@ -70,6 +70,7 @@ interface HeldItem {
   isOpen: boolean
 }
 type Known = HeldItem | 'hidden' | 'ended'
+type FinalText = Extract<OutputItem, { type: 'message' | 'reasoning' }>
 
 type AnswerKind = AnswerItem['kind']
 
@@ -226,18 +227,15 @@ export class AnswerReader {
     if (final.type === 'message' && final.origin !== 'agent') this.#countInput(final)
   }
 
+  /** The content is missing if no event has said it. */
   #finishText(
     known: HeldItem,
-    final: Extract<OutputItem, { type: 'message' | 'reasoning' }>,
+    { content = '', provider_metadata: metadata }: Partial<FinalText>,
     isCut: boolean,
   ): void {
     const { item } = known
-    // Missing if no event has said it.
-    const { content = '' }: Partial<typeof final> = final
-    item.metadata = final.provider_metadata
-    if (content === '' && !known.isOpen && isOpaque(final.provider_metadata)) {
-      return this.#sink.opaque(final.provider_metadata)
-    }
+    item.metadata = metadata
+    if (content === '' && !known.isOpen && isOpaque(metadata)) return this.#sink.opaque(metadata)
     if (content.startsWith(item.text)) {
       this.#append(known, content.slice(item.text.length))
     } else {
