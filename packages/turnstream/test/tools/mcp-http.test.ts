@@ -62,16 +62,21 @@ async function connect(handlers: {
     server: { url: `http://127.0.0.1:${port}/mcp` },
     onLog: (message) => logs.push(message),
   })
+  const die = async () => {
+    if (!server.listening) return
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  }
   onTestFinished(async () => {
     await tools.close()
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
+    await die()
   })
   const { signal } = new AbortController()
   const call = () =>
     tools.tools[0]?.execute({}, { turnId: 't', threadId: 'h', callId: 'c', signal })
-  return { tools, call, logs, methods }
+  return { tools, call, logs, methods, die }
 }
 
 test.each([
@@ -91,6 +96,29 @@ test.each([
   await expect(call()).rejects.toThrow('the MCP server failed: the connection closed')
   expect(tools.isConnected).toBe(true)
   expect(await call()).toBe('seen')
+})
+
+test.each([
+  ['a stream', ': wait\n\n'],
+  ['a stream that could be resumed', 'id: 1\ndata:\n\n'],
+  ['no response', ''],
+])('a call with %s fails at once when the server dies', async (_what, begun) => {
+  let onBegun = () => {}
+  const isBegun = new Promise<void>((resolve) => {
+    onBegun = resolve
+  })
+  const { tools, call, die } = await connect({
+    onCall: (_message, response) => {
+      if (begun === '') return onBegun()
+      response.writeHead(200, SSE).write(begun, onBegun)
+    },
+  })
+  const failed = expect(call()).rejects.toThrow('the MCP server failed')
+  await isBegun
+  await die()
+  await failed
+  await expect.poll(() => tools.isConnected).toBe(false)
+  await expect(call()).rejects.toThrow('the MCP server is not connected')
 })
 
 test('a flood of notifications is read 4 KB in each iteration of the event loop', async () => {
