@@ -113,10 +113,11 @@ test.each([
       response.writeHead(200, SSE).write(begun, onBegun)
     },
   })
-  const failed = expect(call()).rejects.toThrow('the MCP server failed')
+  const outcome = Promise.allSettled([call()])
   await isBegun
   await die()
-  await failed
+  const message: unknown = expect.stringContaining('the MCP server failed')
+  expect(await outcome).toMatchObject([{ status: 'rejected', reason: { message } }])
   await expect.poll(() => tools.isConnected).toBe(false)
   await expect(call()).rejects.toThrow('the MCP server is not connected')
 })
