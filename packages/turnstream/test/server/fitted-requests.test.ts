@@ -1,7 +1,9 @@
 /** What a vendor would refuse in a request that was written for another one: fitted, and named in the header. */
 import { describe, expect, test } from 'vitest'
-import { fixtures, stage } from './openai/stage.ts'
+import { createOpenaiChatProvider } from '../../src/index.ts'
+import { fixture, fixtures, stage } from './openai/stage.ts'
 import { send } from './responses/support.ts'
+import { startServer } from './support.ts'
 
 const LONG = `call_${'x'.repeat(80)}`
 
@@ -89,5 +91,34 @@ describe.each(Object.values(DOORS))('$path', ({ path, ask, thread, limit, names 
     expect([enough.asked.max_output_tokens, enough.ignored]).toEqual([16, null])
     const other = await submit('anthropic-messages', { ...ask, ...limit(5) })
     expect([other.asked.max_tokens, other.ignored]).toEqual([5, null])
+  })
+
+  test('so is it by its Chat Completions, but no compatible server', async () => {
+    for (const [baseUrl, isFitted] of [
+      ['https://api.openai.com/v1', true],
+      ['http://127.0.0.1:1/v1', false],
+    ] as const) {
+      const bodies: string[] = []
+      const fetch = async (_url: unknown, init?: RequestInit) => {
+        bodies.push(typeof init?.body === 'string' ? init.body : '')
+        const headers = { 'content-type': 'text/event-stream' }
+        return new Response(fixture('openai-chat', 'text'), { headers })
+      }
+      const provider = createOpenaiChatProvider({ id: 'vendor', apiKey: 'k', baseUrl, fetch })
+      const server = await startServer({ more: [provider] })
+      const body = { model: 'vendor/m', ...ask, ...thread, ...limit(5) }
+      const answer = await send(server, path, body)
+      expect([answer.status, answer.text]).toEqual([200, expect.anything()])
+      const asked = JSON.parse(bodies[0] ?? '')
+      const ids = asked.messages.flatMap(
+        (each: { tool_calls?: { id: string }[]; tool_call_id?: string }) =>
+          each.tool_calls?.map(({ id }) => id) ?? each.tool_call_id ?? [],
+      )
+      const id = isFitted ? LONG.slice(0, 64) : LONG
+      expect(ids).toEqual([id, id])
+      expect(asked.max_completion_tokens ?? asked.max_tokens).toBe(isFitted ? 16 : 5)
+      const ignored = answer.headers.get('x-turnstream-ignored')?.split(', ').toSorted()
+      expect(ignored).toEqual(isFitted ? [names.ids, names.limit].toSorted() : undefined)
+    }
   })
 })
