@@ -89,6 +89,19 @@ describe.each(['lines', 'methods', 'unannounced lines'])('%s', (form) => {
   })
 })
 
+test.each([
+  [16, 'item_done'],
+  [15, 'item_error'],
+])('arguments of 16 characters with a limit of %i: %s', async (maxArgumentChars, end) => {
+  const { stream: call } = start('lines call completes')
+  const run = { runId: 'r', turnId: 't', threadId: 'h', maxArgumentChars }
+  const tools = [{ name: 'weather', parameters: { type: 'object' } }]
+  const input = [{ type: 'message', id: 'u', origin: 'user', content: 'hi' } as const]
+  const events = await call({ model: 'm', input, tools }, run).toArray()
+  expect(events.map(({ type }) => type)).toContain(end)
+  expect(JSON.stringify(events).includes('TOOL_ARGUMENTS_TOO_LARGE')).toBe(end === 'item_error')
+})
+
 describe('silence', () => {
   test('after a call that is complete interrupts the turn', async () => {
     const logged: string[] = []
