@@ -85,9 +85,8 @@ const overdueAfter = ({ overdueAt }: Connection, { now }: EventContext) =>
 
 const lose = (at: Connection, context: EventContext): Connection => {
   const { now, random, cause } = context
-  // One that lived this long was good: the next one starts without delay.
-  const goodAfterMs = 5000
-  const wasGood = at.phase === 'live' && now - at.since >= goodAfterMs
+  // One that lived for 5 s was good: the next one starts without delay.
+  const wasGood = at.phase === 'live' && now - at.since >= 5000
   const delayMs = wasGood ? IDLE.delayMs : at.delayMs
   const since = now + (cause?.retryAfterMs ?? 0)
   return {

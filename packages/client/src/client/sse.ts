@@ -18,7 +18,8 @@ export const createFrameReader = (): ((text: string) => Frame[]) => {
   let id = ''
 
   return (text) => {
-    const blocks = (rest + text).split(/\r?\n\r?\n/)
+    // A long frame comes in many texts without a line end: to search all of it each time takes quadratic time.
+    const blocks = text.includes('\n') ? (rest + text).split(/\n\r?\n/) : [rest + text]
     rest = blocks.pop() as string
     // A stream may not make a page hold more than this, in UTF-16 units.
     const maxLength = 2 ** 25
@@ -28,8 +29,9 @@ export const createFrameReader = (): ((text: string) => Frame[]) => {
     return blocks.map((block) => {
       // An id holds until the next one.
       const fields: Frame & Record<string, string> = { id }
-      const lines = block.matchAll(/^(\w*): ?([^\r\n]*)/gm)
-      for (const [, name, value] of lines) fields[name as string] = value as string
+      for (const [, name, value] of block.matchAll(/^(\w*): ?([^\r\n]*)/gm)) {
+        fields[name as string] = value as string
+      }
       id = fields.id
       return fields
     })

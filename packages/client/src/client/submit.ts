@@ -160,10 +160,12 @@ export const optimisticTurn = (
   return { turnId, threadId, status: 'running', items }
 }
 
-export const toInput = ({ callId, output, success = true }: ToolAnswer): ToolOutputInput => {
-  const text = typeof output === 'string' ? output : JSON.stringify(output)
-  return { type: 'function_call_output', call_id: callId, output: text, success }
-}
+export const toInput = ({ callId, output, success = true }: ToolAnswer): ToolOutputInput => ({
+  type: 'function_call_output',
+  call_id: callId,
+  output: typeof output === 'string' ? output : JSON.stringify(output),
+  success,
+})
 
 /** `randomUUID` is missing on pages without TLS. */
 export const newId = (): string => crypto.getRandomValues(new Uint32Array(4)).join('-')

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createFrameReader, type Frame } from '../../src/client/sse.ts'
 
 function read(texts: Iterable<string>): Frame[] {
@@ -43,4 +43,17 @@ test.each([
     for (let count = 0; count < 4; count++) reader(text)
   }
   expect(endless).toThrow(expect.objectContaining({ code: 'EVENT_TOO_LARGE' }))
+})
+
+test('a long frame in small pieces is searched once', () => {
+  const piece = 'x'.repeat(1000)
+  const reader = createFrameReader()
+  const split = vi.spyOn(String.prototype, 'split')
+  reader('data: ')
+  for (let count = 0; count < 1000; count++) reader(piece)
+  const [frame] = reader('\n\n')
+  const searched = split.mock.contexts.reduce((sum: number, text) => sum + String(text).length, 0)
+  split.mockRestore()
+  expect(frame?.data).toHaveLength(1_000_000)
+  expect(searched).toBeLessThan(1_100_000)
 })

@@ -467,6 +467,10 @@ const ELSEWHERE: Record<string, readonly [file: string, title: string]> = {
     'server/limits/unread-streams.test.ts',
     'unread streams hold no more than their key may leave unread: $path',
   ],
+  'replay: a long frame in a page': [
+    '../../client/test/client/sse.test.ts',
+    'a long frame in small pieces is searched once',
+  ],
   'replay: unread responses': [
     'server/limits/unsent-bytes.test.ts',
     'is refused while earlier responses of the key are unread, but not for another key',
