@@ -1,6 +1,12 @@
 // What callers, vendors and tools choose the size of, for growth.mjs.
 import { createServer } from 'vite'
-import { ArgumentsChecker, CassetteDecoder, compareCassettes, turnstream } from './turnstream.mjs'
+import {
+  ArgumentsChecker,
+  CassetteDecoder,
+  compareCassettes,
+  createFrameReader,
+  turnstream,
+} from './turnstream.mjs'
 import { createGateway, openEmbeddedLog } from './turnstream-server.mjs'
 
 /** @typedef {import('../packages/turnstream/src/index.ts').StreamEvent} StreamEvent */
@@ -115,7 +121,7 @@ const MODELS = [
 ]
 const PIXEL = 'iVBORw0KGgoA'
 
-/** @type {Record<string, [path: string, size: number, body: (size: number) => object, isRefused?: boolean]>} */
+/** @type {Record<string, [path: string, size: number, body: (size: number) => object, kind?: 'refused' | 'session']>} */
 const REQUESTS = {
   'chat completions: messages': [
     '/v1/chat/completions',
@@ -141,7 +147,7 @@ const REQUESTS = {
     '/v1/chat/completions',
     300_000,
     (size) => ({ ...chat('Hi'), x: times(size, () => 0) }),
-    true,
+    'refused',
   ],
   'chat completions: parts': [
     '/v1/chat/completions',
@@ -180,7 +186,7 @@ const REQUESTS = {
     '/v1/responses',
     400,
     (size) => ({ input: times(size, () => ({ type: 'message', role: 'user', content: [{}, 1] })) }),
-    true,
+    'refused',
   ],
   'responses: tools of one name': [
     '/v1/responses',
@@ -200,6 +206,17 @@ const REQUESTS = {
       ],
     }),
   ],
+  'responses: items that an agent returns': [
+    '/v1/responses',
+    200,
+    (size) => ({ input: ['user', ...times(size, () => 'assistant')].map(said) }),
+    'session',
+  ],
+  'responses: unpaired surrogates': [
+    '/v1/responses',
+    900,
+    (size) => ({ input: String.fromCharCode(0xd800).repeat(size) }),
+  ],
   'messages: messages': [
     '/v1/messages',
     200,
@@ -216,6 +233,11 @@ const REQUESTS = {
       history: times(size, () => ({ type: 'message', origin: 'user', content: 'Hi' })),
     }),
   ],
+}
+
+/** @param {string} role */
+function said(role) {
+  return { type: 'message', role, content: 'Hi' }
 }
 
 /** @param {unknown} content */
@@ -260,14 +282,16 @@ class Client {
     return (await response.arrayBuffer()).byteLength
   }
 
-  /** @param {string} path @param {string} body @param {boolean} [isRefused] */
-  async post(path, body, isRefused = false) {
+  /** @param {string} path @param {string} body @param {'refused' | 'session'} [kind] */
+  async post(path, body, kind) {
     const thread = `thread-${(this.#turns += 1)}`
-    const headers = { 'content-type': 'application/json', 'x-turnstream-reattach': 'no' }
+    // In a session of its own, a repeated request gets a new turn, too.
+    const more = kind === 'session' ? { 'thread-id': thread } : { 'x-turnstream-reattach': 'no' }
+    const headers = new Headers({ 'content-type': 'application/json', ...more })
     const init = { method: 'POST', body, headers }
     const response = await this.app.request(path.replace('{thread}', thread), init)
     await response.arrayBuffer()
-    if (response.ok === isRefused) throw new Error(`${path}: ${response.status}`)
+    if (response.ok === (kind === 'refused')) throw new Error(`${path}: ${response.status}`)
     return response.headers
   }
 
@@ -281,12 +305,12 @@ class Client {
 
 /** @param {Client} client @returns {GrowingInput[]} */
 function gatewayInputs(client) {
-  const requests = Object.entries(REQUESTS).map(([name, [path, size, make, isRefused]]) => ({
+  const requests = Object.entries(REQUESTS).map(([name, [path, size, make, kind]]) => ({
     name,
     size,
     prepare: async (/** @type {number} */ count) => {
       const body = JSON.stringify({ model: `growing/${MODEL}`, ...make(count) })
-      return () => client.post(path, body, isRefused)
+      return () => client.post(path, body, kind)
     },
   }))
   const answers = Object.entries(ANSWER_SIZES).map(([kind, size]) => ({
@@ -304,7 +328,7 @@ function gatewayInputs(client) {
   }))
   const history = {
     name: 'a thread: turns before a turn',
-    size: 40,
+    size: 90,
     prepare: async (/** @type {number} */ count) => {
       for (let each = 0; each < count; each++) await client.turn(MODEL, `long-${count}`)
       return () => client.turn(MODEL, `long-${count}`)
@@ -337,6 +361,17 @@ const PARTS = [
       return () => {
         const decoder = new turnstream.SseDecoder()
         for (let each = 0; each < size / 10; each++) decoder.feed(chunk)
+      }
+    },
+  },
+  {
+    name: 'a page: a frame in small chunks',
+    size: 500_000,
+    prepare: async (size) => {
+      const chunk = 'x'.repeat(1000)
+      return () => {
+        const readFrames = createFrameReader()
+        for (let each = 0; each < size / chunk.length; each++) readFrames(chunk)
       }
     },
   },

@@ -14,7 +14,12 @@ export const shareFile = new URL('../packages/client/dist/share.js', import.meta
 /** @type {typeof import('../packages/client/src/index.ts')} */
 export const client = await import(clientFile)
 
-// Parts that it does not export.
+// Parts that they do not export.
+
+/** @type {typeof import('../packages/client/src/client/sse.ts')} */
+export const { createFrameReader } = await import(
+  new URL('client/sse.js', new URL(clientFile, 'file://')).href
+)
 
 /** @type {typeof import('../packages/core/src/formats/event-stamp.ts')} */
 export const { EventStamp } = await import('@turnstream/core/internal/formats/event-stamp')

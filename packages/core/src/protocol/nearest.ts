@@ -4,7 +4,7 @@ export function nearest(typed: string, names: readonly string[]): string | undef
 }
 
 // The comparison takes time proportional to the product of both lengths.
-const MAX_TYPED_CHARS = 128
+export const MAX_TYPED_CHARS = 128
 
 /** Returns the names that were probably meant, nearest first. */
 export function nearestNames(typed: string, names: readonly string[], max: number): string[] {

@@ -1,10 +1,10 @@
 /**
  * Every place where the bytes of a caller, a vendor or a tool decide how much we do or hold: its bound, and what ten times
- * the bound costs. Steps and bytes are counted; `bench/growth.mjs` measures time.
+ * the bound costs. Steps and bytes are counted; `bench/growth.mjs` measures time. Places with a test of their own are in
+ * `chosen-cost-elsewhere.test.ts`.
  */
 
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { Validator } from '@cfworker/json-schema'
 import { expect, test } from 'vitest'
 import { MAX_ATTACHMENTS } from '../../../../core/src/formats/content-parts.ts'
@@ -431,73 +431,4 @@ test.each(Object.entries(ROWS))('%s', async (_place, { bound, unit, feed, most, 
   const cost = await feed(10 * bound)
   expect(cost.code).toBe(code)
   expect(cost.spent, unit).toBeLessThanOrEqual(most)
-})
-
-/** Further places, with the test that exceeds their bound. */
-const ELSEWHERE: Record<string, readonly [file: string, title: string]> = {
-  'parsing: invalid bodies of a key': [
-    'server/limits/json-bounds.test.ts',
-    'counts against its key, and further ones are not read: %s',
-  ],
-  'parsing: pipelined requests': [
-    'server/limits/pipelined.test.ts',
-    'a connection that pipelines ten times as many requests as it may is closed',
-  ],
-  'parsing: connections': [
-    'server/limits/crowd.test.ts',
-    'existing clients are served, and new ones when some leave',
-  ],
-  'validation: arguments with a regular expression': [
-    'turns/arguments-checker.test.ts',
-    'ends at its limit, while other work runs',
-  ],
-  'validation: arguments of a call': [
-    'turns/caps.test.ts',
-    'end a call with ten times the arguments that are allowed by default',
-  ],
-  'unknown names: of tools': [
-    '../../core/test/formats/responses/tool-names.test.ts',
-    'names that are taken cost a few steps each: %s',
-  ],
-  'tool schemas: references to tools': [
-    '../../core/test/formats/request-tools.test.ts',
-    'thousands of references to thousands of tools read each tool a few times',
-  ],
-  'replay: unread streams': [
-    'server/limits/unread-streams.test.ts',
-    'unread streams hold no more than their key may leave unread: $path',
-  ],
-  'replay: a long frame in a page': [
-    '../../client/test/client/sse.test.ts',
-    'a long frame in small pieces is searched once',
-  ],
-  'replay: unread responses': [
-    'server/limits/unsent-bytes.test.ts',
-    'is refused while earlier responses of the key are unread, but not for another key',
-  ],
-  'replay: concurrent reads': [
-    'server/limits/read-limits.test.ts',
-    'are refused above the limit and allowed again when one ends',
-  ],
-  'encoding: snapshots of a long answer': [
-    'turns/long-answer.test.ts',
-    'the snapshots of a long answer encode a constant multiple of its text: $name',
-  ],
-  'markdown: blocks and formulas': [
-    'web/markdown.test.ts',
-    'has bounded depth and linear work: %s',
-  ],
-  'MCP: notifications of a local server': [
-    'tools/mcp-stdio.test.ts',
-    'a flood of notifications is read 4 KB in each iteration of the event loop',
-  ],
-  'MCP: notifications of a remote server': [
-    'tools/mcp-http.test.ts',
-    'a flood of notifications is read 4 KB in each iteration of the event loop',
-  ],
-}
-
-test.each(Object.entries(ELSEWHERE))('%s is tested elsewhere', (_place, [file, title]) => {
-  const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
-  expect(text.split('\n').filter((line) => line.includes(`'${title}'`))).toHaveLength(1)
 })
