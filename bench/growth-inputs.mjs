@@ -417,6 +417,8 @@ export async function growthInputs(directory) {
     server: { middlewareMode: true, watch: null, ws: false },
   })
   const { parseMarkdown } = await vite.ssrLoadModule('/web/src/markdown/document.ts')
+  const { codeParts } = await vite.ssrLoadModule('/web/src/markdown/code-parts.ts')
+  const { highlight } = await vite.ssrLoadModule('/web/src/markdown/highlight.ts')
   const markdown = Object.entries(MARKDOWN).map(([name, [size, make]]) => ({
     name: `markdown: ${name}`,
     size,
@@ -425,8 +427,15 @@ export async function growthInputs(directory) {
       return () => parseMarkdown(text, { isFinal: true })
     },
   }))
+  const code = {
+    name: 'markdown: a word of code',
+    size: 5000,
+    prepare: async (/** @type {number} */ count) => () => {
+      for (const part of codeParts('a'.repeat(count))) highlight(part, 'ts')
+    },
+  }
   return {
-    inputs: [...gatewayInputs(new Client(gateway)), ...PARTS, ...markdown],
+    inputs: [...gatewayInputs(new Client(gateway)), ...PARTS, ...markdown, code],
     close: async () => {
       await vite.close()
       await gateway.close()

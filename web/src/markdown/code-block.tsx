@@ -2,6 +2,7 @@ import { type ComponentChildren, Fragment, h } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { CopyButton } from '../copy-button.tsx'
 import { useStableSelection } from '../stable-selection.ts'
+import { codeParts } from './code-parts.ts'
 
 type Highlighted = ReturnType<typeof import('./highlight.ts').highlight>
 
@@ -16,12 +17,18 @@ export function CodeBlock(props: { code: string; language?: string; isClosed: bo
     let isWanted = true
     const show = async () => {
       const { highlight } = await import('./highlight.ts')
-      if (isWanted) setHighlighted({ code, nodes: highlight(code, language) })
+      const nodes: NonNullable<Highlighted> = []
+      for (const part of codeParts(code)) {
+        await untilIdle()
+        const more = isWanted ? highlight(part, language) : undefined
+        if (more === undefined) return
+        nodes.push(...more)
+      }
+      if (isWanted) setHighlighted({ code, nodes })
     }
-    const cancel = whenIdle(() => void show())
+    void show()
     return () => {
       isWanted = false
-      cancel()
     }
   }, [code, language, isClosed])
 
@@ -41,16 +48,14 @@ export function CodeBlock(props: { code: string; language?: string; isClosed: bo
   )
 }
 
-/** Longer code would block the page for more than a frame. */
+/** Longer code stays plain. */
 const MAX_HIGHLIGHTED = 50_000
 
-function whenIdle(run: () => void): () => void {
-  if (typeof requestIdleCallback === 'function') {
-    const handle = requestIdleCallback(run, { timeout: 1000 })
-    return () => cancelIdleCallback(handle)
-  }
-  const timer = setTimeout(run, 50)
-  return () => clearTimeout(timer)
+function untilIdle(): Promise<unknown> {
+  return new Promise((resolve) => {
+    if (typeof requestIdleCallback === 'function') requestIdleCallback(resolve, { timeout: 1000 })
+    else setTimeout(resolve, 50)
+  })
 }
 
 function toElements(nodes: NonNullable<Highlighted>): ComponentChildren {

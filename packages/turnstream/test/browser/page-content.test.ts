@@ -44,6 +44,19 @@ test.each([
   await expect.poll(() => page.locator('.turn').count()).toBe(2)
 })
 
+test('code that is hard to highlight does not hold the page', async () => {
+  const fence = '```'
+  const page = await show(`${fence}ts\n${'a'.repeat(40_000)}\nconst b = 1\n${fence}`)
+  const isHighlighted = () => page.locator('.code .hljs-keyword').count()
+  await expect.poll(isHighlighted, { timeout: 60_000 }).toBe(1)
+  await browser.browser().startTracing(page, { categories: TRACE_CATEGORIES })
+  await page.reload()
+  await expect.poll(isHighlighted, { timeout: 60_000 }).toBe(1)
+  const { cpuMs } = longestTask(await browser.browser().stopTracing())
+  // All of it at once takes seconds.
+  expect(cpuMs).toBeLessThan(600)
+})
+
 test('text and tools stand in the order in which they were said', async () => {
   const { page } = await openPage(browser, scripted)
   await page.getByRole('button', { name: /Approve a tool/ }).click()

@@ -1,5 +1,6 @@
 import { Lexer, type Token, Tokenizer } from 'marked'
 import { describe, expect, test, vi } from 'vitest'
+import { codeParts, MAX_PART_CHARS } from '../../../../web/src/markdown/code-parts.ts'
 import { type MarkdownDocument, parseMarkdown } from '../../../../web/src/markdown/document.ts'
 import { decodeEntities } from '../../../../web/src/markdown/entities.ts'
 import { inlineTokensOf } from '../../../../web/src/markdown/lexer.ts'
@@ -248,6 +249,35 @@ describe('a text that is hard to parse', () => {
       { type: 'text', text: '> a quote\n\n' },
       { type: 'paragraph', tokens: [{ type: 'text' }, { type: 'em', text: 'end' }] },
     ])
+  })
+})
+
+describe('code is highlighted in parts', () => {
+  const LINE = 'const value = 1\n'
+
+  test.each([
+    ['one word', 'a'.repeat(50_000)],
+    ['one character of two units', `a${'\u{1f600}'.repeat(20_000)}`],
+    ['lines', LINE.repeat(3000)],
+    ['blank lines', '\n'.repeat(50_000)],
+    ['paragraphs', `${LINE.repeat(100)}\n`.repeat(30)],
+    ['a short text', LINE],
+  ])('of bounded length and number: %s', (_name, code) => {
+    const parts = [...codeParts(code)]
+    expect(parts.join('')).toBe(code)
+    expect(Math.max(...parts.map(({ length }) => length))).toBeLessThanOrEqual(MAX_PART_CHARS)
+    expect(parts.length).toBeLessThanOrEqual(1 + (2 * code.length) / MAX_PART_CHARS)
+    // With this flag only half a pair matches.
+    expect(parts.filter((part) => /\p{Surrogate}/u.test(part))).toEqual([])
+  })
+
+  test.each([
+    ['a line', LINE.repeat(3000), LINE],
+    ['a blank line', `${LINE.repeat(100)}\n`.repeat(30), `${LINE}\n`],
+  ])('that end after %s', (_name, code, end) => {
+    const parts = [...codeParts(code)]
+    expect(parts.length).toBeGreaterThan(1)
+    expect(parts.every((part) => part.endsWith(end))).toBe(true)
   })
 })
 

@@ -61,6 +61,7 @@ const PLACES: Record<string, readonly [file: string, title: string]> = {
     'web/markdown.test.ts',
     'has bounded depth and linear work: %s',
   ],
+  'markdown: highlighted code': ['web/markdown.test.ts', 'of bounded length and number: %s'],
   'tools: bytes of an HTTP response': [
     'tools/http-tool.test.ts',
     'an output that is too large is a failure, however it is sent',
