@@ -103,6 +103,25 @@ test('a damaged turn can be deleted as a response', async () => {
   expect(marks(turns, 'turnId')).toEqual([intact])
 })
 
+test.each([
+  ['submits', 'POST /api/v2/submit', { prompt: 'Hi', threadId: 'two' }],
+  [
+    'Chat Completions',
+    'POST /v1/chat/completions',
+    { messages: [{ role: 'user', content: 'Hi' }] },
+  ],
+] as const)('a new turn creates a damaged thread again: %s', async (_name, route, fields) => {
+  const server = await damagedServer(() => [['threads', 'two']])
+  const headers = { 'x-thread-id': 'two' }
+  const { status } = await call(server, route, { body: { model: 'plain/m', ...fields }, headers })
+  expect(status).toBeLessThan(300)
+  await expect
+    .poll(() => call(server, 'GET /api/v2/threads/two'))
+    .toMatchObject({ status: 200, json: { turns: [{}, {}, {}] } })
+  const { threads } = (await call(server, 'GET /api/v2/threads')).json
+  expect(marks(threads, 'threadId').toSorted()).toEqual(['one', 'two'])
+})
+
 const MESSAGES = [{ role: 'user', content: 'Hi' }]
 const VENDORS = [
   ['/v1/chat/completions', { messages: MESSAGES }],
