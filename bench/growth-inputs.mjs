@@ -392,6 +392,58 @@ const PARTS = [
   },
 ]
 
+// What vendors send: as many calls as they like.
+
+/** @type {Record<'anthropic-messages' | 'gemini' | 'openai-chat' | 'openai-responses', (size: number) => object[]>} */
+const VENDOR_STREAMS = {
+  'openai-chat': (size) =>
+    times(size, (index) => {
+      const tool_calls = [{ index, id: `c${index}`, function: { name: 'f', arguments: '{}' } }]
+      return { id: 'c', choices: [{ index: 0, delta: { tool_calls } }] }
+    }),
+  'openai-responses': (size) => {
+    const output = times(size, (at) => {
+      const named = { id: `f${at}`, type: 'function_call', call_id: `c${at}`, name: 'f' }
+      return { ...named, status: 'completed', arguments: '{}' }
+    })
+    return [
+      ...output.map((item, output_index) => ({
+        ...{ type: 'response.output_item.added', output_index },
+        item: { ...item, arguments: '' },
+      })),
+      { type: 'response.completed', response: { id: 'r', status: 'completed', output } },
+    ]
+  },
+  'anthropic-messages': (size) => [
+    { type: 'message_start', message: { id: 'm', role: 'assistant', model: 'm', content: [] } },
+    ...times(size, (index) => ({
+      ...{ type: 'content_block_start', index },
+      content_block: { type: 'tool_use', id: `t${index}`, name: 'f', input: {} },
+    })),
+  ],
+  gemini: (size) => {
+    const parts = times(size, () => ({ functionCall: { name: 'f', args: {} } }))
+    return [{ candidates: [{ content: { role: 'model', parts } }] }]
+  },
+}
+
+const vendorStreams = Object.entries(VENDOR_STREAMS).map(([vendor, make]) => ({
+  name: `a stream of ${vendor}: calls`,
+  size: 1500,
+  prepare: async (/** @type {number} */ size) => {
+    const text = make(size)
+      .map((event) => `data: ${JSON.stringify(event)}\n\n`)
+      .join('')
+    const bytes = new TextEncoder().encode(text)
+    const name = /** @type {keyof typeof VENDOR_STREAMS} */ (vendor)
+    return async () => {
+      let events = 0
+      for await (const _ of turnstream.readEvents(new Blob([bytes]).stream(), name)) events += 1
+      if (events < size) throw new Error(`${vendor}: only ${events} events`)
+    }
+  },
+}))
+
 /** Markdown of the page. @type {Record<string, [size: number, text: (size: number) => string]>} */
 const MARKDOWN = {
   paragraphs: [5000, (size) => 'Some *words* and `code`.\n\n'.repeat(size)],
@@ -435,7 +487,7 @@ export async function growthInputs(directory) {
     },
   }
   return {
-    inputs: [...gatewayInputs(new Client(gateway)), ...PARTS, ...markdown, code],
+    inputs: [...gatewayInputs(new Client(gateway)), ...PARTS, ...vendorStreams, ...markdown, code],
     close: async () => {
       await vite.close()
       await gateway.close()
