@@ -1,7 +1,7 @@
 import { isPromptItem } from './item-ids.ts'
 import { isRecord } from './json.ts'
-import type { OutputItem } from './output-item.ts'
-import type { ItemType, StreamEvent, StreamEventType, TurnStatus, Usage } from './stream-event.ts'
+import type { Attachment, MessageOrigin, OutputItem } from './output-item.ts'
+import type { ItemType, StreamEvent, StreamEventType, TurnStatus } from './stream-event.ts'
 
 /**
  * Hand-written equivalent of `streamEventSchema` for the token path, where a schema library would cost more
@@ -62,21 +62,12 @@ function isKnownType(type: unknown): type is StreamEventType {
   return isKeyOf(PAYLOAD_CHECKS, type)
 }
 
-const ITEM_TYPES: Record<ItemType, true> = {
-  message: true,
-  reasoning: true,
-  function_call: true,
-  function_call_output: true,
-  error: true,
-}
-const TURN_STATUSES: Record<TurnStatus, true> = { complete: true, error: true, aborted: true }
-const ORIGINS = { user: true, agent: true, system: true }
-
 const isString = (value: unknown): value is string => typeof value === 'string'
 const isNumber: Check = (value) => Number.isFinite(value)
+const isCount: Check = (value) => typeof value === 'number' && value >= 0 && value < Infinity
 const isBoolean: Check = (value) => typeof value === 'boolean'
-const isOrigin: Check = (value) => isKeyOf(ORIGINS, value)
 const isNullableString: Check = (value) => value === null || typeof value === 'string'
+const isOrigin = isOneOf<MessageOrigin>('user', 'agent', 'system')
 
 function isId(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
@@ -86,28 +77,36 @@ function isKeyOf(table: object, value: unknown): boolean {
   return typeof value === 'string' && Object.hasOwn(table, value)
 }
 
+function isOneOf<Name extends string>(...names: readonly Name[]): Check {
+  return (value) => names.includes(value as Name)
+}
+
+function hasShape(...checks: Checks): Check {
+  return (value) => isRecord(value) && fault(value, ...checks) === undefined
+}
+
+/** Without a table: every delta has one. */
 function isTraceContext(value: unknown): boolean {
   if (!isRecord(value) || typeof value['traceparent'] !== 'string') return false
   return !('tracestate' in value) || typeof value['tracestate'] === 'string'
 }
 
-function isErrorObject(value: unknown): boolean {
-  return isRecord(value) && isString(value['code']) && isString(value['message'])
-}
-
-function isAttachments(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isAttachment)
-}
-
-function isAttachment(value: unknown): boolean {
-  if (!isRecord(value) || (value['type'] !== 'image' && value['type'] !== 'file')) return false
-  if ('filename' in value && !isString(value['filename'])) return false
-  return isString(value['media_type']) && isString(value['data'])
-}
-
-function isApprovalRequest(value: unknown): boolean {
-  return isRecord(value) && isId(value['id']) && value['status'] === 'requested'
-}
+const isErrorObject = hasShape({ code: isString, message: isString })
+const isAttachment = hasShape(
+  { type: isOneOf<Attachment['type']>('image', 'file'), media_type: isString, data: isString },
+  { filename: isString },
+)
+const isAttachments: Check = (value) => Array.isArray(value) && value.every(isAttachment)
+const isAnsweredCall = hasShape({ item_id: isId, name: isString, arguments: isString })
+const isUsage = hasShape(
+  { prompt_tokens: isCount, completion_tokens: isCount, total_tokens: isCount },
+  {
+    cached_tokens: isCount,
+    cache_write_tokens: isCount,
+    reasoning_tokens: isCount,
+    estimated: isBoolean,
+  },
+)
 
 /** Names the first missing or mistyped field. */
 function fault(fields: Fields, ...[required, optional = {}]: Checks): string | undefined {
@@ -131,7 +130,7 @@ export const ITEM_CHECKS: Record<OutputItem['type'], Checks> = {
   reasoning: [{ id: isId, content: isString }, { origin: isOrigin }],
   function_call: [
     { id: isId, name: isString, arguments: isString, call_id: isString },
-    { approval: isApprovalRequest },
+    { approval: hasShape({ id: isId, status: isOneOf('requested') }) },
   ],
   function_call_output: [{ id: isId, call_id: isString, output: isString, success: isBoolean }],
   approval_request: [{ id: isId, approval_id: isId, call_id: isString }],
@@ -152,13 +151,26 @@ function itemFault(value: unknown): string | undefined {
   return reason === undefined ? undefined : `final_item.${reason}`
 }
 
-function isHistoryTruncated(value: unknown): boolean {
-  return isRecord(value) && isNumber(value['turns_dropped'])
+/** What `item_start` and the deltas of an item have said so far. */
+export interface StartedItem {
+  readonly type: ItemType
+  readonly content?: string | undefined
+  readonly origin?: string | undefined
+  readonly name?: string | undefined
+  readonly arguments?: string | undefined
+  readonly call_id?: string | undefined
+  readonly output?: string | undefined
+  readonly code?: string | undefined
+  readonly message?: string | undefined
 }
 
-function isAnsweredCall(value: unknown): boolean {
-  if (!isRecord(value) || !isId(value['item_id'])) return false
-  return isString(value['name']) && isString(value['arguments'])
+/** The fields that `item_start` and deltas may have said. An empty text says nothing. */
+const STARTED_FIELDS: Record<ItemType, readonly Exclude<keyof StartedItem, 'type'>[]> = {
+  message: ['content', 'origin'],
+  reasoning: ['content'],
+  function_call: ['name', 'arguments', 'call_id'],
+  function_call_output: ['output', 'call_id'],
+  error: ['code', 'message'],
 }
 
 /** Also checks the final item of an `item_done`. */
@@ -175,14 +187,14 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
     },
     {
       agent_id: isId,
-      history_truncated: isHistoryTruncated,
+      history_truncated: hasShape({ turns_dropped: isNumber }),
       history_given: isBoolean,
       replaces: isId,
       parameters: isRecord,
     },
   ],
   item_start: [
-    { item_id: isId, item_type: (value) => isKeyOf(ITEM_TYPES, value) },
+    { item_id: isId, item_type: (value) => isKeyOf(STARTED_FIELDS, value) },
     {
       initial_content: isString,
       origin: isOrigin,
@@ -199,7 +211,7 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
   usage_update: [{ response_id: isId }, { usage: isUsage }],
   heartbeat: [{}],
   response_done: [
-    { response_id: isId, status: (value) => isKeyOf(TURN_STATUSES, value) },
+    { response_id: isId, status: isOneOf<TurnStatus>('complete', 'error', 'aborted') },
     {
       usage: isUsage,
       finish_reason: isNullableString,
@@ -209,19 +221,6 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
   ],
   response_error: [{ response_id: isId, error: isErrorObject }, { usage: isUsage }],
   turn_aborted_by_user: [{ turn_id: isId }, { reason: isString, usage: isUsage }],
-}
-
-/** What `item_start` and the deltas of an item have said so far. */
-export interface StartedItem {
-  readonly type: ItemType
-  readonly content?: string | undefined
-  readonly origin?: string | undefined
-  readonly name?: string | undefined
-  readonly arguments?: string | undefined
-  readonly call_id?: string | undefined
-  readonly output?: string | undefined
-  readonly code?: string | undefined
-  readonly message?: string | undefined
 }
 
 /** How `normalizeEvent` completes what a source leaves out. */
@@ -259,31 +258,18 @@ const HAS_USAGE: ReadonlySet<unknown> = new Set<StreamEventType>([
   'turn_aborted_by_user',
 ])
 
-/** The fields that `item_start` and deltas may have said. An empty text says nothing. */
-const STARTED_FIELDS: Record<ItemType, readonly Exclude<keyof StartedItem, 'type'>[]> = {
-  message: ['content', 'origin'],
-  reasoning: ['content'],
-  function_call: ['name', 'arguments', 'call_id'],
-  function_call_output: ['output', 'call_id'],
-  error: ['code', 'message'],
-}
-
 function completeItem(payload: Fields, { started }: LenientOptions): Fields {
-  const { item_id: itemId, final_item: stated } = payload
-  if (!isRecord(stated) || isCompleteItem(stated)) return payload
-  const item = withoutUnset(stated)
-  const said = isString(itemId) ? started?.(itemId) : undefined
-  const type = item['type'] ?? said?.type ?? typeByFields(item)
-  const missing: Fields = {}
-  if (item['id'] === undefined) missing['id'] = itemId
-  if (type !== item['type']) missing['type'] = type
-  if (said !== undefined && said.type === type) {
-    for (const name of STARTED_FIELDS[said.type]) {
-      if (item[name] === undefined && said[name]) missing[name] = said[name]
-    }
+  const { item_id: itemId, final_item: final } = payload
+  if (!isRecord(final) || isCompleteItem(final)) return payload
+  const item = withoutUnset(final)
+  const start = isString(itemId) ? started?.(itemId) : undefined
+  const type = item['type'] ?? start?.type ?? typeByFields(item)
+  const known: Fields = { id: itemId, type }
+  if (start !== undefined && start.type === type) {
+    for (const name of STARTED_FIELDS[start.type]) if (start[name]) known[name] = start[name]
   }
-  const whole = { ...defaultsOf(type, itemId), ...item, ...missing }
-  return { ...payload, final_item: whole }
+  // What the event has counts, and comes first.
+  return { ...payload, final_item: { ...defaultsOf(type, itemId), ...item, ...known, ...item } }
 }
 
 /** Nearly every item is. */
@@ -343,18 +329,4 @@ function normalizeUsage(payload: Fields, { onUsageDropped }: LenientOptions): Fi
 
 function renameCounts({ prompt, completion, total, ...rest }: Fields): Fields {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total, ...rest }
-}
-
-function isUsage(value: unknown): value is Usage {
-  if (!isRecord(value)) return false
-  const { prompt_tokens, completion_tokens, total_tokens } = value
-  if (!isCount(prompt_tokens) || !isCount(completion_tokens) || !isCount(total_tokens)) return false
-  if ('estimated' in value && typeof value['estimated'] !== 'boolean') return false
-  return OPTIONAL_COUNTS.every((name) => !(name in value) || isCount(value[name]))
-}
-
-const OPTIONAL_COUNTS = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens']
-
-function isCount(value: unknown): boolean {
-  return typeof value === 'number' && value >= 0 && value < Infinity
 }
