@@ -24,7 +24,7 @@ export function redacting(secrets: readonly string[]): Redact {
 
   function blot(text: string): string {
     const byValue = redactValues(text)
-    return SECRET_SHAPES.reduce((rest, { pattern, kept }) => rest.replace(pattern, kept), byValue)
+    return SECRET_SHAPES.reduce((rest, [pattern, by]) => rest.replace(pattern, by), byValue)
   }
 
   return (text) => {
@@ -91,13 +91,7 @@ function inBase64(secret: string): string[] {
     .flatMap((text) => [text, text.replaceAll('+', '-').replaceAll('/', '_')])
 }
 
-/** Patterns of secrets. None of them backtracks, so the cost is linear in the length of the text. */
-
-interface SecretShape {
-  readonly pattern: RegExp
-  /** The replacement. */
-  readonly kept: string
-}
+/** None of the patterns of secrets backtracks, so the cost is linear in the length of the text. */
 
 export const REDACTED = '[redacted]'
 
@@ -112,52 +106,38 @@ const HEADER_NAMES = 'authorization|proxy-authorization|x-api-key|x-goog-api-key
 const PARAMETER_NAMES =
   'token|key|api[_-]?key|access[_-]?token|refresh[_-]?token|client[_-]?secret|secret|password|passwd|sig|signature'
 
-/** In matching order: patterns with the most context come first. */
-const SECRET_SHAPES: readonly SecretShape[] = [
+/** Between the name of a header and its value, also in JSON. */
+const ASSIGNED = String.raw`\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?`
+
+/** Patterns and their replacements, in matching order: those with the most context come first. */
+const SECRET_SHAPES: readonly [pattern: RegExp, by: string][] = [
   // `redis://user:password@host`
-  { pattern: /:\/\/[^\s/?#"'<>]*@/g, kept: `://${REDACTED}@` },
+  [/:\/\/[^\s/?#"'<>]*@/g, `://${REDACTED}@`],
   // `authorization: Bearer …`, `"x-api-key": "…"`
-  {
-    pattern: new RegExp(
-      String.raw`\b(${HEADER_NAMES})(\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)(?:(?:bearer|basic)\s{1,4})?${VALUE}`,
-      'gi',
-    ),
-    kept: `$1$2${REDACTED}`,
-  },
+  inContext(String.raw`\b((?:${HEADER_NAMES})${ASSIGNED})(?:(?:bearer|basic)\s{1,4})?${VALUE}`),
   // `set-cookie: a=b; c=d`
-  {
-    pattern: new RegExp(
-      String.raw`\b((?:set-)?cookie)(\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)${VALUE}(?:;\s?${VALUE})*`,
-      'gi',
-    ),
-    kept: `$1$2${REDACTED}`,
-  },
+  inContext(String.raw`\b((?:set-)?cookie${ASSIGNED})${VALUE}(?:;\s?${VALUE})*`),
   // `Bearer …` alone
-  {
-    pattern: new RegExp(String.raw`\b(bearer|basic)\s{1,4}${NO_CREDENTIALS}[\w.~+/=-]{8,}`, 'gi'),
-    kept: `$1 ${REDACTED}`,
-  },
+  [
+    new RegExp(String.raw`\b(bearer|basic)\s{1,4}${NO_CREDENTIALS}[\w.~+/=-]{8,}`, 'gi'),
+    `$1 ${REDACTED}`,
+  ],
   // `?token=…`, `&key=…`
-  {
-    pattern: new RegExp(String.raw`([?&;](?:${PARAMETER_NAMES})=)${VALUE}`, 'gi'),
-    kept: `$1${REDACTED}`,
-  },
+  inContext(String.raw`([?&;](?:${PARAMETER_NAMES})=)${VALUE}`),
   // `"api_key":"…"`, also inside JSON that is itself a string
-  {
-    pattern: new RegExp(
-      String.raw`(["'](?:${PARAMETER_NAMES})\\?["']\s{0,4}:\s{0,4}\\?["'])${VALUE}`,
-      'gi',
-    ),
-    kept: `$1${REDACTED}`,
-  },
+  inContext(String.raw`(["'](?:${PARAMETER_NAMES})\\?["']\s{0,4}:\s{0,4}\\?["'])${VALUE}`),
   // Our keys, and vendors' keys by prefix. Some vendors repeat them masked with asterisks.
-  {
-    pattern:
-      /(?:(?<!\w)|(?<=%[\dA-F]{2}))(?:ts_|sk-|gsk_|xai-|hf_|pplx-|nvapi-|AIza)[\w*.…-]{5,}[\w*]/gi,
-    kept: REDACTED,
-  },
+  [
+    /(?:(?<!\w)|(?<=%[\dA-F]{2}))(?:ts_|sk-|gsk_|xai-|hf_|pplx-|nvapi-|AIza)[\w*.…-]{5,}[\w*]/gi,
+    REDACTED,
+  ],
   // A partly masked key
-  { pattern: /(?<![\w*.-])[\w.-]{2,64}\*{3,}[\w.-]*/g, kept: REDACTED },
+  [/(?<![\w*.-])[\w.-]{2,64}\*{3,}[\w.-]*/g, REDACTED],
   // Signed tokens, ours and others': `v1.<base64url>.<base64url>`
-  { pattern: /(?<![\w-])[\w-]+\.[\w-]{16,}\.[\w-]{16,}/g, kept: REDACTED },
+  [/(?<![\w-])[\w-]+\.[\w-]{16,}\.[\w-]{16,}/g, REDACTED],
 ]
+
+/** The first group stays. */
+function inContext(pattern: string): [RegExp, string] {
+  return [new RegExp(pattern, 'gi'), `$1${REDACTED}`]
+}
