@@ -1,38 +1,17 @@
 import * as z from 'zod'
 import type { ReducedResponse, ResponseEvent } from '../protocol/response.ts'
-import {
-  approvalRequestItemSchema,
-  approvalResponseItemSchema,
-  cancelledItemSchema,
-  errorItemSchema,
-  functionCallItemSchema,
-  functionCallOutputItemSchema,
-  messageItemSchema,
-  outputItemSchema,
-  reasoningItemSchema,
-} from './output-item.ts'
-import { idSchema, openObject, schemaOf } from './shape.ts'
+import { itemSchema, outputItemSchema } from './output-item.ts'
+import { idSchema, openObject, schemaOf, variant } from './shape.ts'
 import { errorObjectSchema, historyTruncatedSchema, usageSchema } from './stream-event.ts'
 
 const responseStatusSchema = z.enum(['queued', 'in_progress', 'complete', 'error', 'aborted'])
 
-const outcome = {
+const responseItemSchema = itemSchema({
   error: errorObjectSchema.exactOptional(),
   cancelled: openObject({ reason: z.string().exactOptional() }).exactOptional(),
   finish_reason: z.string().nullable().exactOptional(),
   answers: openObject({ item_id: idSchema }).exactOptional(),
-}
-
-const responseItemSchema = z.discriminatedUnion('type', [
-  messageItemSchema.extend(outcome),
-  reasoningItemSchema.extend(outcome),
-  functionCallItemSchema.extend(outcome),
-  functionCallOutputItemSchema.extend(outcome),
-  approvalRequestItemSchema.extend(outcome),
-  approvalResponseItemSchema.extend(outcome),
-  errorItemSchema.extend(outcome),
-  cancelledItemSchema.extend(outcome),
-])
+})
 
 export const responseSchema = schemaOf<ReducedResponse>()(
   openObject({
@@ -58,18 +37,14 @@ export const responseSchema = schemaOf<ReducedResponse>()(
 
 export const responseEventSchema = schemaOf<ResponseEvent>()(
   z.discriminatedUnion('type', [
-    openObject({ type: z.literal('Created') }),
-    openObject({ type: z.literal('OutputItemDone'), item: outputItemSchema }),
-    openObject({
-      type: z.literal('Completed'),
-      responseId: z.string(),
-      tokenUsage: usageSchema.exactOptional(),
-    }),
-    openObject({ type: z.literal('OutputTextDelta'), delta: z.string() }),
-    openObject({ type: z.literal('ReasoningSummaryDelta'), delta: z.string() }),
-    openObject({ type: z.literal('ReasoningContentDelta'), delta: z.string() }),
-    openObject({ type: z.literal('ReasoningSummaryPartAdded') }),
-    openObject({ type: z.literal('WebSearchCallBegin'), callId: z.string() }),
-    openObject({ type: z.literal('RateLimits'), snapshot: z.record(z.string(), z.unknown()) }),
+    variant('Created', {}),
+    variant('OutputItemDone', { item: outputItemSchema }),
+    variant('Completed', { responseId: z.string(), tokenUsage: usageSchema.exactOptional() }),
+    variant('OutputTextDelta', { delta: z.string() }),
+    variant('ReasoningSummaryDelta', { delta: z.string() }),
+    variant('ReasoningContentDelta', { delta: z.string() }),
+    variant('ReasoningSummaryPartAdded', {}),
+    variant('WebSearchCallBegin', { callId: z.string() }),
+    variant('RateLimits', { snapshot: z.record(z.string(), z.unknown()) }),
   ]),
 )

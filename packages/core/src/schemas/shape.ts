@@ -10,6 +10,14 @@ export function openObject<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObje
   return z.looseObject(shape)
 }
 
+/** One case of a union that `type` tells apart. */
+export function variant<Type extends string, Shape extends z.ZodRawShape>(
+  type: Type,
+  shape: Shape,
+) {
+  return openObject({ type: z.literal(type), ...shape })
+}
+
 /** Returns the schema. Compiles only if what the schema accepts is exactly the type `T`. */
 export function schemaOf<T>() {
   return <Schema extends z.ZodType>(

@@ -9,15 +9,7 @@ import type {
 import { normalizeEvent } from '../protocol/stream-event-guard.ts'
 import { decode } from './decode.ts'
 import { messageOriginSchema, outputItemSchema } from './output-item.ts'
-import { idSchema, metadataSchema, openObject, schemaOf } from './shape.ts'
-
-const itemTypeSchema = z.enum([
-  'message',
-  'reasoning',
-  'function_call',
-  'function_call_output',
-  'error',
-])
+import { idSchema, metadataSchema, openObject, schemaOf, variant } from './shape.ts'
 
 export const turnStatusSchema = z.enum(['complete', 'error', 'aborted'])
 
@@ -40,17 +32,13 @@ const traceContextSchema = openObject({
   tracestate: z.string().exactOptional(),
 })
 
-const answersSchema = openObject({
-  item_id: idSchema,
-  name: z.string(),
-  arguments: z.string(),
-})
+const answersSchema = openObject({ item_id: idSchema, name: z.string(), arguments: z.string() })
 
 export const historyTruncatedSchema = openObject({ turns_dropped: z.number() })
 
+/** The fields of each payload besides its type. */
 const payloads = {
-  response_start: openObject({
-    type: z.literal('response_start'),
+  response_start: {
     response_id: idSchema,
     turn_id: idSchema,
     thread_id: idSchema,
@@ -62,11 +50,10 @@ const payloads = {
     history_given: z.boolean().exactOptional(),
     replaces: idSchema.exactOptional(),
     parameters: metadataSchema.exactOptional(),
-  }),
-  item_start: openObject({
-    type: z.literal('item_start'),
+  },
+  item_start: {
     item_id: idSchema,
-    item_type: itemTypeSchema,
+    item_type: z.enum(['message', 'reasoning', 'function_call', 'function_call_output', 'error']),
     initial_content: z.string().exactOptional(),
     origin: messageOriginSchema.exactOptional(),
     name: z.string().exactOptional(),
@@ -74,56 +61,36 @@ const payloads = {
     call_id: z.string().exactOptional(),
     code: z.string().exactOptional(),
     provider_metadata: metadataSchema.exactOptional(),
-  }),
-  item_delta: openObject({
-    type: z.literal('item_delta'),
-    item_id: idSchema,
-    delta_content: z.string(),
-  }),
-  item_done: openObject({
-    type: z.literal('item_done'),
+  },
+  item_delta: { item_id: idSchema, delta_content: z.string() },
+  item_done: {
     item_id: idSchema,
     final_item: outputItemSchema,
     finish_reason: z.string().nullable().exactOptional(),
     answers: answersSchema.exactOptional(),
-  }),
-  item_error: openObject({
-    type: z.literal('item_error'),
-    item_id: idSchema,
-    error: errorObjectSchema,
-  }),
-  item_cancelled: openObject({
-    type: z.literal('item_cancelled'),
-    item_id: idSchema,
-    reason: z.string().exactOptional(),
-  }),
-  usage_update: openObject({
-    type: z.literal('usage_update'),
-    response_id: idSchema,
-    usage: usageSchema.exactOptional(),
-  }),
-  heartbeat: openObject({ type: z.literal('heartbeat') }),
-  response_done: openObject({
-    type: z.literal('response_done'),
+  },
+  item_error: { item_id: idSchema, error: errorObjectSchema },
+  item_cancelled: { item_id: idSchema, reason: z.string().exactOptional() },
+  usage_update: { response_id: idSchema, usage: usageSchema.exactOptional() },
+  heartbeat: {},
+  response_done: {
     response_id: idSchema,
     status: turnStatusSchema,
     usage: usageSchema.exactOptional(),
     finish_reason: z.string().nullable().exactOptional(),
     provider_finish_reason: z.string().nullable().exactOptional(),
     stop_sequence: z.string().exactOptional(),
-  }),
-  response_error: openObject({
-    type: z.literal('response_error'),
+  },
+  response_error: {
     response_id: idSchema,
     error: errorObjectSchema,
     usage: usageSchema.exactOptional(),
-  }),
-  turn_aborted_by_user: openObject({
-    type: z.literal('turn_aborted_by_user'),
+  },
+  turn_aborted_by_user: {
     turn_id: idSchema,
     reason: z.string().exactOptional(),
     usage: usageSchema.exactOptional(),
-  }),
+  },
 } as const
 
 export const STREAM_EVENT_TYPES = Object.keys(payloads) as readonly StreamEventType[]
@@ -136,11 +103,7 @@ const envelope = {
 }
 
 const anyEventSchema = schemaOf<UnknownStreamEvent>()(
-  openObject({
-    ...envelope,
-    type: z.string().min(1),
-    payload: openObject({ type: z.string() }),
-  }),
+  openObject({ ...envelope, type: idSchema, payload: openObject({ type: z.string() }) }),
 ).refine((event) => event.type === event.payload.type, {
   path: ['payload', 'type'],
   message: 'differs from the type of the event',
@@ -163,7 +126,7 @@ export const streamEventSchema = schemaOf<StreamEvent>()(
 )
 
 function eventSchema<Type extends StreamEventType>(type: Type) {
-  return openObject({ ...envelope, type: z.literal(type), payload: payloads[type] })
+  return openObject({ ...envelope, type: z.literal(type), payload: variant(type, payloads[type]) })
 }
 
 /** Decodes and normalizes one event. An unknown type is a value, not an error. */

@@ -1,36 +1,20 @@
 import * as z from 'zod'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { messageOriginSchema } from './output-item.ts'
-import { idSchema, openObject, schemaOf } from './shape.ts'
-import { turnStatusSchema } from './stream-event.ts'
-
-const statusSchema = z.enum(['create', 'update', 'complete', 'error'])
+import { idSchema, metadataSchema, openObject, schemaOf, variant } from './shape.ts'
+import { errorObjectSchema, turnStatusSchema } from './stream-event.ts'
 
 const turn = { turnId: idSchema, threadId: idSchema }
 
 const contentBase = {
   ...turn,
   itemId: idSchema,
-  status: statusSchema,
+  status: z.enum(['create', 'update', 'complete', 'error']),
   content: z.string(),
   finishReason: z.string().exactOptional(),
   errorCode: z.string().exactOptional(),
   errorMessage: z.string().exactOptional(),
 }
-
-const jsonObjectSchema = z.record(z.string(), z.unknown())
-
-const messageSchema = openObject({
-  type: z.literal('message'),
-  ...contentBase,
-  origin: messageOriginSchema,
-})
-
-const thinkingSchema = openObject({
-  type: z.literal('thinking'),
-  ...contentBase,
-  providerId: z.string(),
-})
 
 export const approvalSchema = openObject({
   id: idSchema,
@@ -40,37 +24,22 @@ export const approvalSchema = openObject({
   answeredAt: z.number().exactOptional(),
 })
 
-const toolCallSchema = openObject({
-  type: z.literal('tool_call'),
-  ...contentBase,
-  toolName: z.string(),
-  toolArguments: jsonObjectSchema,
-  toolArgumentsText: z.string().exactOptional(),
-  callId: z.string(),
-  toolOutput: z.union([jsonObjectSchema, z.string()]).exactOptional(),
-  success: z.boolean().exactOptional(),
-  approval: approvalSchema.exactOptional(),
-})
-
 export const contentSchema = z.discriminatedUnion('type', [
-  messageSchema,
-  thinkingSchema,
-  toolCallSchema,
+  variant('message', { ...contentBase, origin: messageOriginSchema }),
+  variant('thinking', { ...contentBase, providerId: z.string() }),
+  variant('tool_call', {
+    ...contentBase,
+    toolName: z.string(),
+    toolArguments: metadataSchema,
+    toolArgumentsText: z.string().exactOptional(),
+    callId: z.string(),
+    toolOutput: z.union([metadataSchema, z.string()]).exactOptional(),
+    success: z.boolean().exactOptional(),
+    approval: approvalSchema.exactOptional(),
+  }),
 ])
 
-const turnStartedSchema = openObject({
-  type: z.literal('turn_started'),
-  ...turn,
-  modelId: z.string().exactOptional(),
-  providerId: z.string().exactOptional(),
-  replaces: idSchema.exactOptional(),
-})
-
-const pendingCallSchema = openObject({
-  callId: z.string(),
-  itemId: idSchema,
-  toolName: z.string(),
-})
+const pendingCallSchema = openObject({ callId: z.string(), itemId: idSchema, toolName: z.string() })
 
 const turnEnd = {
   finishReason: z.string().exactOptional(),
@@ -88,24 +57,15 @@ const turnEnd = {
   pendingCalls: z.array(pendingCallSchema).exactOptional(),
 }
 
-const turnCompleteSchema = openObject({
-  type: z.literal('turn_complete'),
-  ...turn,
-  status: turnStatusSchema,
-  ...turnEnd,
-})
-
-const turnErrorSchema = openObject({
-  type: z.literal('turn_error'),
-  ...turn,
-  error: openObject({ code: z.string(), message: z.string() }),
-  ...turnEnd,
-})
-
 export const turnEventSchema = z.discriminatedUnion('type', [
-  turnStartedSchema,
-  turnCompleteSchema,
-  turnErrorSchema,
+  variant('turn_started', {
+    ...turn,
+    modelId: z.string().exactOptional(),
+    providerId: z.string().exactOptional(),
+    replaces: idSchema.exactOptional(),
+  }),
+  variant('turn_complete', { ...turn, status: turnStatusSchema, ...turnEnd }),
+  variant('turn_error', { ...turn, error: errorObjectSchema, ...turnEnd }),
 ])
 
 export const streamOutputSchema = schemaOf<StreamOutput>()(
@@ -113,10 +73,5 @@ export const streamOutputSchema = schemaOf<StreamOutput>()(
 )
 
 export const streamMessageSchema = schemaOf<StreamMessage>()(
-  openObject({
-    eventId: idSchema,
-    timestamp: z.number(),
-    turnId: idSchema,
-    payload: z.string(),
-  }),
+  openObject({ eventId: idSchema, timestamp: z.number(), turnId: idSchema, payload: z.string() }),
 )
