@@ -1,7 +1,7 @@
 import { isPromptItem } from './item-ids.ts'
 import { isRecord } from './json.ts'
-import type { Attachment, MessageOrigin, OutputItem } from './output-item.ts'
-import type { ItemType, StreamEvent, StreamEventType, TurnStatus } from './stream-event.ts'
+import type { OutputItem } from './output-item.ts'
+import type { ItemType, StreamEvent, StreamEventType } from './stream-event.ts'
 
 /**
  * Hand-written equivalent of `streamEventSchema` for the token path, where a schema library would cost more
@@ -67,7 +67,7 @@ const isNumber: Check = (value) => Number.isFinite(value)
 const isCount: Check = (value) => typeof value === 'number' && value >= 0 && value < Infinity
 const isBoolean: Check = (value) => typeof value === 'boolean'
 const isNullableString: Check = (value) => value === null || typeof value === 'string'
-const isOrigin = isOneOf<MessageOrigin>('user', 'agent', 'system')
+const isOrigin = isOneOf('user', 'agent', 'system')
 
 function isId(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
@@ -77,8 +77,8 @@ function isKeyOf(table: object, value: unknown): boolean {
   return typeof value === 'string' && Object.hasOwn(table, value)
 }
 
-function isOneOf<Name extends string>(...names: readonly Name[]): Check {
-  return (value) => names.includes(value as Name)
+function isOneOf(...names: readonly unknown[]): Check {
+  return (value) => names.includes(value)
 }
 
 function hasShape(...checks: Checks): Check {
@@ -93,7 +93,7 @@ function isTraceContext(value: unknown): boolean {
 
 const isErrorObject = hasShape({ code: isString, message: isString })
 const isAttachment = hasShape(
-  { type: isOneOf<Attachment['type']>('image', 'file'), media_type: isString, data: isString },
+  { type: isOneOf('image', 'file'), media_type: isString, data: isString },
   { filename: isString },
 )
 const isAttachments: Check = (value) => Array.isArray(value) && value.every(isAttachment)
@@ -211,7 +211,7 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
   usage_update: [{ response_id: isId }, { usage: isUsage }],
   heartbeat: [{}],
   response_done: [
-    { response_id: isId, status: isOneOf<TurnStatus>('complete', 'error', 'aborted') },
+    { response_id: isId, status: isOneOf('complete', 'error', 'aborted') },
     {
       usage: isUsage,
       finish_reason: isNullableString,
