@@ -50,7 +50,7 @@ export const MUTANTS = [
   },
   {
     rule: 'P13 only what was accepted counts as shown',
-    symbol: 'giveUp',
+    symbol: 'withdraw',
     from: 'withdrawOffer',
     to: 'markEmitted',
     tests: 'packages/core/test/processor',

@@ -17,8 +17,8 @@ import {
   approvalOf,
   completedCall,
   completedText,
+  failedItem,
   snapshot,
-  withError,
 } from './outputs.ts'
 import type { Effect, Emission, ToolOutputItem, TurnState } from './step.ts'
 
@@ -183,14 +183,13 @@ function showErrorItem(
   const open = turn.items.get(itemId)
   if (open !== undefined) return failItem(turn, itemId, { code, message })
   const buffer = new ContentBuffer(itemId, 'message', { origin: 'system' })
-  return endItem(turn, buffer, withError(snapshot(turn.rules, buffer, 'error', ''), code, message))
+  return endItem(turn, buffer, failedItem(turn.rules, buffer, code, message))
 }
 
 export function failItem(turn: TurnState, itemId: string, error: ErrorObject): readonly Effect[] {
   const buffer = turn.items.get(itemId)
   if (buffer === undefined) return stray(turn, itemId)
-  const content = snapshot(turn.rules, buffer, 'error', buffer.getContent())
-  return endItem(turn, buffer, withError(content, error.code, error.message))
+  return endItem(turn, buffer, failedItem(turn.rules, buffer, error.code, error.message))
 }
 
 /** A reader that has seen the item must learn that nothing follows; others need not. */
@@ -205,15 +204,18 @@ export function cancelItem(
     forget(turn, buffer)
     return restTimer(turn)
   }
-  const content = snapshot(turn.rules, buffer, 'error', buffer.getContent())
-  const output = withError(content, 'ITEM_CANCELLED', reason)
-  forget(turn, buffer)
-  return [conclude(turn, 'cancellation', buffer, output), ...restTimer(turn)]
+  const output = failedItem(turn.rules, buffer, 'ITEM_CANCELLED', reason)
+  return endItem(turn, buffer, output, 'cancellation')
 }
 
-function endItem(turn: TurnState, buffer: ContentBuffer, output: ItemSnapshot): readonly Effect[] {
+function endItem(
+  turn: TurnState,
+  buffer: ContentBuffer,
+  output: ItemSnapshot,
+  kind: 'final' | 'cancellation' = 'final',
+): readonly Effect[] {
   forget(turn, buffer)
-  return [conclude(turn, 'final', buffer, output), ...restTimer(turn)]
+  return [conclude(turn, kind, buffer, output), ...restTimer(turn)]
 }
 
 function forget(turn: TurnState, buffer: ContentBuffer): void {
@@ -239,12 +241,7 @@ function registerCall(turn: TurnState, call: ContentBuffer, item: FunctionCall):
   call.isForClient = !isExecutedByProvider(item.provider_metadata)
   turn.items.set(call.itemId, call)
   const output = turn.calls.add(call.itemId, item.call_id, call)
-  const created = conclude(
-    turn,
-    'final',
-    call,
-    snapshot(turn.rules, call, 'create', call.getContent()),
-  )
+  const created = conclude(turn, 'final', call, snapshot(turn.rules, call, 'create'))
   const effects = [created, ...restTimer(turn)]
   return output === undefined ? effects : [...effects, completeCall(turn, call, output)]
 }
@@ -276,7 +273,7 @@ function requestApproval(turn: TurnState, item: ApprovalRequestItem): readonly E
   const call = turn.calls.withId(item.call_id).find(({ approval }) => approval === undefined)
   if (call === undefined) return NOTHING
   call.approval = { id: item.approval_id, status: 'requested' }
-  return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update', call.getContent()))]
+  return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update'))]
 }
 
 /** Emits the call again, with the answer. */
@@ -284,7 +281,7 @@ function showApproval(turn: TurnState, item: ApprovalResponseItem): readonly Eff
   for (const call of turn.calls.withId(item.call_id)) {
     if (call.approval?.id !== item.approval_id) continue
     call.approval = approvalOf(item)
-    return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update', call.getContent()))]
+    return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update'))]
   }
   return NOTHING
 }

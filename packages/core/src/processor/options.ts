@@ -36,80 +36,6 @@ export interface ProcessorOptions {
 
 export type ResolvedOptions = Required<ProcessorOptions>
 
-/** Applies the defaults. Throws OPTION_INVALID with the option's name for invalid values. */
-export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
-  const resolved: ResolvedOptions = {
-    turnId: options.turnId,
-    threadId: options.threadId,
-    onEmit: options.onEmit,
-    batchGradient: options.batchGradient ?? DEFAULT_BATCH_GRADIENT,
-    batchTimeoutMs: options.batchTimeoutMs ?? DEFAULT_PROCESSOR.batchTimeoutMs,
-    maxLatencyMs: options.maxLatencyMs ?? DEFAULT_PROCESSOR.maxLatencyMs,
-    retryAttempts: options.retryAttempts ?? 3,
-    retryBaseMs: options.retryBaseMs ?? 1000,
-    retryMaxMs: options.retryMaxMs ?? 10_000,
-    estimateTokens: options.estimateTokens ?? estimateTokensOfLength,
-    showToolArguments: options.showToolArguments ?? false,
-    onError: options.onError ?? ignoreError,
-    clock: options.clock ?? systemClock,
-    generateId: options.generateId ?? generateEventId,
-  }
-  for (const name of ['turnId', 'threadId'] as const) {
-    const value: unknown = resolved[name]
-    if (typeof value !== 'string' || value === '') refuse(name, value, 'a non-empty string')
-  }
-  for (const name of ['onEmit', 'estimateTokens', 'onError', 'generateId'] as const) {
-    const value: unknown = resolved[name]
-    if (typeof value !== 'function') refuse(name, value, 'a function')
-  }
-  for (const name of ['batchTimeoutMs', 'maxLatencyMs', 'retryBaseMs', 'retryMaxMs'] as const) {
-    const value: unknown = resolved[name]
-    if (typeof value !== 'number' || !(value >= 0)) refuse(name, value, 'a number of at least 0')
-  }
-  if (!Array.isArray(resolved.batchGradient)) {
-    refuse('batchGradient', resolved.batchGradient, 'an array of numbers')
-  }
-  const { showToolArguments } = resolved
-  if (typeof showToolArguments !== 'boolean') {
-    refuse('showToolArguments', showToolArguments, 'true or false')
-  }
-  resolved.estimateTokens = guardEstimate(resolved)
-  const { retryAttempts } = resolved
-  if (!Number.isInteger(retryAttempts) || retryAttempts < 0) {
-    refuse('retryAttempts', retryAttempts, 'an integer of at least 0')
-  }
-  return resolved
-}
-
-/** An estimate that throws is reported and never costs a snapshot or the end of a turn. */
-function guardEstimate({ estimateTokens, onError }: ResolvedOptions): (length: number) => number {
-  if (estimateTokens === estimateTokensOfLength) return estimateTokens
-  let isReported = false
-  return (length) => {
-    try {
-      return estimateTokens(length)
-    } catch (cause) {
-      if (!isReported) {
-        isReported = true
-        const error = new TurnstreamError('OPTION_INVALID', 'estimateTokens threw', { cause })
-        try {
-          onError(error)
-        } catch {
-          // `onError` itself failed, so there is nowhere to report it.
-        }
-      }
-      return estimateTokensOfLength(length)
-    }
-  }
-}
-
-function refuse(name: string, value: unknown, wanted: string): never {
-  throw new TurnstreamError('OPTION_INVALID', `${name} must be ${wanted}, not ${String(value)}`)
-}
-
-/** The core logs nothing. Pass `onError` to be notified. */
-function ignoreError(): void {}
-
 /** Tokens between snapshots. Small steps first, so that readers see progress at once. */
 export const DEFAULT_BATCH_GRADIENT: readonly number[] = [
   10, 10, 10, 10, 20, 20, 20, 20, 50, 50, 50, 50, 100, 100, 200, 200, 500, 500, 500, 500, 1000,
@@ -122,6 +48,74 @@ export const DEFAULT_PROCESSOR = {
   batchTimeoutMs: 1000,
   maxLatencyMs: 3000,
 } as const
+
+const DEFAULTS = {
+  ...DEFAULT_PROCESSOR,
+  retryAttempts: 3,
+  retryBaseMs: 1000,
+  retryMaxMs: 10_000,
+  estimateTokens: estimateTokensOfLength,
+  showToolArguments: false,
+  // The core logs nothing.
+  onError: () => {},
+  clock: systemClock,
+  generateId: generateEventId,
+}
+
+type Check = (value: unknown) => boolean
+
+const isId: Check = (value) => typeof value === 'string' && value !== ''
+const isFunction: Check = (value) => typeof value === 'function'
+const isBoolean: Check = (value) => typeof value === 'boolean'
+const isNumber: Check = (value) => typeof value === 'number' && value >= 0
+const isCount: Check = (value) => isNumber(value) && Number.isInteger(value)
+
+/** Applies the defaults, also for null. Throws OPTION_INVALID with the option's name for invalid values. */
+export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
+  const given = Object.entries(options).filter(([, value]) => value != null)
+  const resolved: ResolvedOptions = { ...options, ...DEFAULTS, ...Object.fromEntries(given) }
+  const check = (expected: string, isValid: Check, ...names: (keyof ProcessorOptions)[]): void => {
+    for (const name of names) {
+      const value: unknown = resolved[name]
+      if (isValid(value)) continue
+      const detail = `${name} must be ${expected}, not ${String(value)}`
+      throw new TurnstreamError('OPTION_INVALID', detail)
+    }
+  }
+  check('a non-empty string', isId, 'turnId', 'threadId')
+  check('a function', isFunction, 'onEmit', 'estimateTokens', 'onError', 'generateId')
+  check('a number of at least 0', isNumber, 'batchTimeoutMs', 'maxLatencyMs')
+  check('a number of at least 0', isNumber, 'retryBaseMs', 'retryMaxMs')
+  check('an array of numbers', Array.isArray, 'batchGradient')
+  check('true or false', isBoolean, 'showToolArguments')
+  check('an integer of at least 0', isCount, 'retryAttempts')
+  return { ...resolved, estimateTokens: guardEstimate(resolved) }
+}
+
+/** An estimate that throws is reported and never costs a snapshot or the end of a turn. */
+function guardEstimate({ estimateTokens, onError }: ResolvedOptions): (length: number) => number {
+  if (estimateTokens === estimateTokensOfLength) return estimateTokens
+  let isReported = false
+  return (length) => {
+    try {
+      return estimateTokens(length)
+    } catch (cause) {
+      if (!isReported) {
+        isReported = true
+        report(onError, new TurnstreamError('OPTION_INVALID', 'estimateTokens threw', { cause }))
+      }
+      return estimateTokensOfLength(length)
+    }
+  }
+}
+
+export function report(onError: (error: TurnstreamError) => void, error: TurnstreamError): void {
+  try {
+    onError(error)
+  } catch {
+    // `onError` itself failed, so there is nowhere to report it.
+  }
+}
 
 /** The steps of a gradient as cumulative thresholds. The last step repeats forever. */
 export class BatchGradient {

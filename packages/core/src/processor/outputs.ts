@@ -2,18 +2,17 @@
 
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject, Usage } from '../protocol/stream-event.ts'
+import type { Usage } from '../protocol/stream-event.ts'
 import type {
   Approval,
   ItemSnapshot,
   SnapshotStatus,
   StreamOutput,
-  ToolCall,
   TurnComplete,
   TurnError,
 } from '../protocol/stream-output.ts'
 import type { ContentBuffer } from './content-buffer.ts'
-import type { Emission, ToolOutputItem, TurnRules, TurnState } from './step.ts'
+import type { Emission, Terminal, ToolOutputItem, TurnRules, TurnState } from './step.ts'
 
 export type ApprovalRequestItem = Extract<OutputItem, { type: 'approval_request' }>
 export type ApprovalResponseItem = Extract<OutputItem, { type: 'approval_response' }>
@@ -25,8 +24,9 @@ export function renderEmission(rules: TurnRules, emission: Emission): StreamOutp
     case 'growth': {
       const { buffer, content } = emission
       const status = buffer.hasEmittedCreate() ? 'update' : 'create'
-      if (buffer.contentType !== 'tool_call') return snapshot(rules, buffer, status, content)
-      return { ...callSnapshot(rules, buffer, status, ''), toolArgumentsText: content }
+      const output = snapshot(rules, buffer, status, content)
+      if (output.type !== 'tool_call') return output
+      return { ...output, content: '', toolArgumentsText: content }
     }
     case 'cancellation':
       return emission.buffer.hasEmittedCreate() ? emission.output : undefined
@@ -42,44 +42,23 @@ export function renderEmission(rules: TurnRules, emission: Emission): StreamOutp
 
 /** Renders the item from its buffer. */
 export function snapshot(
-  rules: TurnRules,
+  { turnId, threadId }: TurnRules,
   buffer: ContentBuffer,
   status: SnapshotStatus,
-  content: string,
+  content = buffer.getContent(),
 ): ItemSnapshot {
-  const common = commonFields(rules, buffer, status, content)
+  const common = { turnId, threadId, itemId: buffer.itemId, status, content }
   switch (buffer.contentType) {
     case 'message':
       return { type: 'message', ...common, origin: buffer.origin ?? 'agent' }
     case 'thinking':
       return { type: 'thinking', ...common, providerId: buffer.providerId ?? '' }
-    case 'tool_call':
-      return callSnapshot(rules, buffer, status, content)
+    case 'tool_call': {
+      const { toolName = '', toolArguments = {}, callId = '', approval } = buffer
+      const call = { toolName, toolArguments, callId, ...(approval !== undefined && { approval }) }
+      return { type: 'tool_call', ...common, ...call }
+    }
   }
-}
-
-function callSnapshot(
-  rules: TurnRules,
-  buffer: ContentBuffer,
-  status: SnapshotStatus,
-  content: string,
-): ToolCall {
-  const common = commonFields(rules, buffer, status, content)
-  return { type: 'tool_call', ...common, ...callFields(buffer) }
-}
-
-function commonFields(
-  { turnId, threadId }: TurnRules,
-  { itemId }: ContentBuffer,
-  status: SnapshotStatus,
-  content: string,
-) {
-  return { turnId, threadId, itemId, status, content }
-}
-
-function callFields(call: ContentBuffer) {
-  const { toolName = '', toolArguments = {}, callId = '', approval } = call
-  return { toolName, toolArguments, callId, ...(approval !== undefined && { approval }) }
 }
 
 /** The answer as part of a snapshot. */
@@ -101,11 +80,11 @@ export function completedText(
   item: TextItem,
   finishReason?: string | null,
 ): ItemSnapshot {
-  const common = commonFields(rules, buffer, 'complete', item.content)
-  const reason = finishReason ? { finishReason } : undefined
-  return item.type === 'message'
-    ? { type: 'message', ...common, origin: item.origin, ...reason }
-    : { type: 'thinking', ...common, providerId: buffer.providerId ?? '', ...reason }
+  return {
+    ...snapshot(rules, buffer, 'complete', item.content),
+    ...(item.type === 'message' && { origin: item.origin }),
+    ...(finishReason && { finishReason }),
+  }
 }
 
 /** A call whose tool has answered. A tool that failed has answered too: `error` is for calls that never ended. */
@@ -113,53 +92,57 @@ export function completedCall(
   rules: TurnRules,
   call: ContentBuffer,
   { output, success }: ToolOutputItem,
-): ToolCall {
-  const common = commonFields(rules, call, 'complete', call.getContent())
+): ItemSnapshot {
   const toolOutput = parseJsonObject(output) ?? output
-  return { type: 'tool_call', ...common, ...callFields(call), toolOutput, success }
+  return Object.assign(snapshot(rules, call, 'complete'), { toolOutput, success })
 }
 
-export function withError(
-  content: ItemSnapshot,
+/** An item that failed or was cancelled. */
+export function failedItem(
+  rules: TurnRules,
+  buffer: ContentBuffer,
   errorCode: string,
   errorMessage: string,
 ): ItemSnapshot {
-  return { ...content, status: 'error', errorCode, errorMessage }
-}
-
-export function turnComplete(
-  turn: TurnState,
-  status: TurnComplete['status'],
-  end: TurnEnd,
-): TurnComplete {
-  const { turnId, threadId } = turn.rules
-  return { type: 'turn_complete', turnId, threadId, status, ...endFields(turn, end) }
-}
-
-export function turnError(
-  turn: TurnState,
-  { code, message }: ErrorObject,
-  end: TurnEnd,
-): TurnError {
-  const { turnId, threadId } = turn.rules
-  const error = { code, message }
-  return { type: 'turn_error', turnId, threadId, error, ...endFields(turn, end) }
-}
-
-interface TurnEnd {
-  readonly finishReason: string | null | undefined
-  readonly usage: Usage | undefined
-  readonly endedAt: number
+  return { ...snapshot(rules, buffer, 'error'), errorCode, errorMessage }
 }
 
 /** Depends on the events only, so a replay gives the same result. */
-function endFields(turn: TurnState, { finishReason, usage = turn.usage, endedAt }: TurnEnd) {
-  return {
+export function endingOutput(
+  turn: TurnState,
+  { payload, timestamp: endedAt }: Terminal,
+): TurnComplete | TurnError {
+  const { turnId, threadId } = turn.rules
+  const { usage = turn.usage } = payload
+  const ids = { turnId, threadId }
+  const fields = (finishReason: string | null | undefined) => ({
     ...(finishReason != null && { finishReason }),
     ...(usage !== undefined && { usage: usageFields(usage) }),
     ...(turn.startedAt !== undefined && { startedAt: turn.startedAt }),
     endedAt,
+  })
+  switch (payload.type) {
+    case 'response_done': {
+      const { status, finish_reason } = payload
+      const end = { ...fields(finish_reason), ...callsForClient(turn) }
+      return { type: 'turn_complete', ...ids, status, ...end }
+    }
+    case 'turn_aborted_by_user':
+      // The user stopped the turn: a client must not continue by itself.
+      return { type: 'turn_complete', ...ids, status: 'aborted', ...fields('cancelled') }
+    case 'response_error': {
+      const { code, message } = payload.error
+      const end = { ...fields('error'), ...callsForClient(turn) }
+      return { type: 'turn_error', ...ids, error: { code, message }, ...end }
+    }
   }
+}
+
+function callsForClient({ calls }: TurnState): Pick<TurnComplete, 'pendingCalls'> {
+  const pendingCalls = calls.all
+    .filter(({ isForClient }) => isForClient)
+    .map(({ itemId, callId = '', toolName = '' }) => ({ callId, itemId, toolName }))
+  return pendingCalls.length === 0 ? {} : { pendingCalls }
 }
 
 function usageFields(usage: Usage): NonNullable<TurnComplete['usage']> {

@@ -5,7 +5,6 @@ import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, Usage } from '../protocol/stream-event.ts'
 import type {
   ItemSnapshot,
-  PendingCall,
   StreamMessage,
   TurnComplete,
   TurnError,
@@ -27,7 +26,7 @@ import {
   wouldShow,
 } from './items.ts'
 import { BatchGradient, type ResolvedOptions } from './options.ts'
-import { turnComplete, turnError } from './outputs.ts'
+import { endingOutput } from './outputs.ts'
 
 /**
  * The rules of a turn. `step` takes an input and returns the effects to perform. It never waits and knows no
@@ -53,7 +52,7 @@ export function step(turn: TurnState, input: StepInput, now: number): readonly E
     case 'emitted':
       return accept(turn, input.emission)
     case 'emit_failed':
-      return giveUp(turn, input.emission)
+      return withdraw(turn, input.emission)
     default:
       return turn.ending === undefined ? stepEvent(turn, input, now) : NOTHING
   }
@@ -82,14 +81,12 @@ function stepEvent(turn: TurnState, event: RareEvent, now: number): readonly Eff
     case 'response_error':
     case 'turn_aborted_by_user':
       return end(turn, event)
-    default:
-      return unknownType(turn, event)
+    default: {
+      // A newer source may send types that we do not know: reported, but not fatal.
+      const { type } = event satisfies never as { type: string }
+      return reportOnce(turn, 'EVENT_TYPE_UNKNOWN', type, type)
+    }
   }
-}
-
-/** A newer source may send types that we do not know: reported, but not fatal. */
-function unknownType(turn: TurnState, { type }: { type: string }): readonly Effect[] {
-  return reportOnce(turn, 'EVENT_TYPE_UNKNOWN', type, type)
 }
 
 function start(
@@ -110,7 +107,7 @@ function start(
   return [emit(emission)]
 }
 
-type Terminal = Extract<
+export type Terminal = Extract<
   StreamEvent,
   { type: 'response_done' | 'response_error' | 'turn_aborted_by_user' }
 >
@@ -130,34 +127,6 @@ function markCutText(turn: TurnState, { payload }: Terminal): readonly Effect[] 
   if (lastText === undefined || lastText.output.finishReason !== undefined) return NOTHING
   const output = { ...lastText.output, finishReason: 'length' }
   return [conclude(turn, 'final', lastText.buffer, output)]
-}
-
-function endingOutput(turn: TurnState, { payload, timestamp }: Terminal): TurnComplete | TurnError {
-  const { usage } = payload
-  const end = { usage, endedAt: timestamp }
-  switch (payload.type) {
-    case 'response_done': {
-      const finishReason = payload.finish_reason
-      const output = turnComplete(turn, payload.status, { ...end, finishReason })
-      return { ...output, ...callsForClient(turn) }
-    }
-    case 'turn_aborted_by_user':
-      // The user stopped the turn: a client must not continue by itself.
-      return turnComplete(turn, 'aborted', { ...end, finishReason: 'cancelled' })
-    case 'response_error': {
-      const output = turnError(turn, payload.error, { ...end, finishReason: 'error' })
-      return { ...output, ...callsForClient(turn) }
-    }
-  }
-}
-
-function callsForClient({ calls }: TurnState): Pick<TurnComplete, 'pendingCalls'> {
-  const pendingCalls = calls.all.filter(({ isForClient }) => isForClient).map(pendingCall)
-  return pendingCalls.length === 0 ? {} : { pendingCalls }
-}
-
-function pendingCall({ itemId, callId = '', toolName = '' }: ContentBuffer): PendingCall {
-  return { callId, itemId, toolName }
 }
 
 /** Only now is it certain that the call will not follow. */
@@ -189,7 +158,7 @@ function accept(turn: TurnState, emission: Emission): readonly Effect[] {
 }
 
 /** Content that was not accepted stays pending until a later emission carries it. */
-function giveUp(turn: TurnState, emission: Emission): readonly Effect[] {
+function withdraw(turn: TurnState, emission: Emission): readonly Effect[] {
   if (emission.kind === 'opening' || emission.kind === 'ending') {
     const milestone = turn[emission.kind]
     if (milestone) milestone.fate = 'lost'
@@ -241,15 +210,8 @@ export function emissionsOf(turn: TurnState, event: StreamEvent): number {
 
 export type ToolOutputItem = Extract<OutputItem, { type: 'function_call_output' }>
 
-/** The options that the rules need. */
-export interface TurnRules {
-  readonly turnId: string
-  readonly threadId: string
+export interface TurnRules extends ResolvedOptions {
   readonly gradient: BatchGradient
-  readonly batchTimeoutMs: number
-  readonly maxLatencyMs: number
-  readonly estimateTokens: (totalLength: number) => number
-  readonly showToolArguments: boolean
   /** How much a text must grow between two snapshots, as a part of its length, besides the gradient. */
   readonly minGrowth: number
 }
@@ -313,16 +275,7 @@ export interface TurnState {
 
 export function createTurnState(options: ResolvedOptions, minGrowth = 0): TurnState {
   return {
-    rules: {
-      turnId: options.turnId,
-      threadId: options.threadId,
-      gradient: new BatchGradient(options.batchGradient),
-      batchTimeoutMs: options.batchTimeoutMs,
-      maxLatencyMs: options.maxLatencyMs,
-      estimateTokens: options.estimateTokens,
-      showToolArguments: options.showToolArguments,
-      minGrowth,
-    },
+    rules: { ...options, gradient: new BatchGradient(options.batchGradient), minGrowth },
     opening: undefined,
     ending: undefined,
     providerId: '',
@@ -341,11 +294,7 @@ export function createTurnState(options: ResolvedOptions, minGrowth = 0): TurnSt
 
 /** Releases all item state. */
 export function releaseItems(turn: TurnState): void {
-  turn.items.clear()
+  const { items, calls, ignored, finished, unsent, reported } = turn
+  for (const each of [items, calls, ignored, finished, unsent, reported]) each.clear()
   turn.lastText = undefined
-  turn.calls.clear()
-  turn.ignored.clear()
-  turn.finished.clear()
-  turn.unsent.clear()
-  turn.reported.clear()
 }

@@ -7,7 +7,7 @@ import { normalizeEvent, streamEventFault } from '../protocol/stream-event-guard
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { BufferInfo } from './content-buffer.ts'
 import { reportOnce, startedOf } from './items.ts'
-import { type ProcessorOptions, type ResolvedOptions, resolveOptions } from './options.ts'
+import { type ProcessorOptions, type ResolvedOptions, report, resolveOptions } from './options.ts'
 import { renderEmission } from './outputs.ts'
 import {
   createTurnState,
@@ -304,17 +304,11 @@ export class ProcessorCore<Delivery = void> {
   }
 
   report(error: unknown): void {
-    try {
-      this.#options.onError(
-        error instanceof TurnstreamError
-          ? error
-          : new TurnstreamError('OPTION_INVALID', 'a function in the options threw', {
-              cause: error,
-            }),
-      )
-    } catch {
-      // `onError` itself failed, so there is nowhere to report it.
-    }
+    const known =
+      error instanceof TurnstreamError
+        ? error
+        : new TurnstreamError('OPTION_INVALID', 'a function in the options threw', { cause: error })
+    report(this.#options.onError, known)
   }
 
   stopTimer(): void {
@@ -348,18 +342,7 @@ export class ProcessorCore<Delivery = void> {
   }
 }
 
-export interface LiveProcessorOptions
-  extends Pick<
-    ProcessorOptions,
-    | 'turnId'
-    | 'threadId'
-    | 'clock'
-    | 'onError'
-    | 'batchGradient'
-    | 'batchTimeoutMs'
-    | 'maxLatencyMs'
-    | 'showToolArguments'
-  > {
+export interface LiveProcessorOptions extends Omit<ProcessorOptions, 'onEmit' | 'generateId'> {
   /** Receives each snapshot in order and accepts it by returning. */
   readonly onShow: (output: StreamOutput) => void
 }
