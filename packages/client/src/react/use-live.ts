@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react'
+import { useMemo, useSyncExternalStore } from 'react'
 
 interface Store<State> {
   readonly subscribe: (listener: () => void) => () => void
@@ -6,10 +6,15 @@ interface Store<State> {
 }
 
 /**
- * Renders with each state of a store, and with `idle` without one. `idle` is also what a server renders, and what the
- * page hydrates with, even if the store has changed by then.
+ * Renders with each state of the store with an id, and with `idle` without one. `idle` is also what a server renders, and
+ * what the page hydrates with, even if the store has changed by then.
  */
-export function useLive<State>(store: Store<State> | undefined, idle: State): State {
+export function useLive<State>(
+  open: (id: string) => Store<State>,
+  id: string | undefined,
+  idle: State,
+): State {
+  const store = useMemo(() => (id === undefined ? undefined : open(id)), [open, id])
   const getIdle = () => idle
   return useSyncExternalStore(
     store?.subscribe ?? subscribeToNothing,

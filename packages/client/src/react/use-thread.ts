@@ -1,4 +1,3 @@
-import { useMemo } from 'react'
 import type { Client } from '../client/client.ts'
 import type { ThreadState } from '../client/thread.ts'
 import { useLive } from './use-live.ts'
@@ -19,9 +18,5 @@ const IDLE: ThreadState = { turns: [], hasOlder: false, connection: { status: 'i
  * }
  */
 export function useThread(client: Client, threadId: string | undefined): ThreadState {
-  const thread = useMemo(
-    () => (threadId === undefined ? undefined : client.thread(threadId)),
-    [client, threadId],
-  )
-  return useLive(thread, IDLE)
+  return useLive(client.thread, threadId, IDLE)
 }

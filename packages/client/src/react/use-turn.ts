@@ -1,4 +1,3 @@
-import { useMemo } from 'react'
 import type { Client } from '../client/client.ts'
 import type { TurnState } from '../client/turn.ts'
 import { useLive } from './use-live.ts'
@@ -18,9 +17,5 @@ const IDLE: TurnState = { turn: undefined, connection: { status: 'idle' } }
  * }
  */
 export function useTurn(client: Client, turnId: string | undefined): TurnState {
-  const turn = useMemo(
-    () => (turnId === undefined ? undefined : client.turn(turnId)),
-    [client, turnId],
-  )
-  return useLive(turn, IDLE)
+  return useLive(client.turn, turnId, IDLE)
 }
