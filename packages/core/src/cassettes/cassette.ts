@@ -45,12 +45,16 @@ export interface TimedOutput {
   readonly output: StreamOutput
 }
 
+/** What happened in a call. */
+export type CallFields =
+  | { readonly request: CassetteRequest }
+  | { readonly response: CassetteResponse }
+  | { readonly bytes: Uint8Array }
+  | { readonly end: CallEnd }
+
 /** A line after the header, to write. */
 export type CassetteEntry =
-  | { readonly at: number; readonly call: number; readonly request: CassetteRequest }
-  | { readonly at: number; readonly call: number; readonly response: CassetteResponse }
-  | { readonly at: number; readonly call: number; readonly bytes: Uint8Array }
-  | { readonly at: number; readonly call: number; readonly end: CallEnd }
+  | ({ readonly at: number; readonly call: number } & CallFields)
   | TimedEvent
   | TimedOutput
 

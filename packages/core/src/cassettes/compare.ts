@@ -1,5 +1,6 @@
 import { VendorInput } from '../formats/vendor-input.ts'
 import { isRecord } from '../protocol/json.ts'
+import { outputKey } from '../protocol/output-codec.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import { type Cassette, type CassetteCall, type TimedEvent, toBinary } from './cassette.ts'
 import { cassetteEvents, cassetteOutputs, hasStream, textOf } from './layers.ts'
@@ -40,7 +41,12 @@ export function compareCassettes(
   for (const layer of LAYERS) {
     if (!layers.includes(layer)) continue
     if (layer === 'vendor' && (a.calls.length === 0 || b.calls.length === 0)) continue
-    const difference = compareLayer(layer, READERS[layer](a, options), READERS[layer](b, options))
+    const read = (cassette: Cassette): Entry[] => {
+      const plain = normalizer(options)
+      const entries = READERS[layer](cassette, options.times === true)
+      return entries.map(({ record, value }) => ({ record, value: plain(value) }))
+    }
+    const difference = compareLayer(layer, read(a), read(b))
     if (difference !== undefined) return difference
   }
   return undefined
@@ -52,30 +58,20 @@ interface Entry {
   readonly value: unknown
 }
 
-type Reader = (cassette: Cassette, options: CompareOptions) => readonly Entry[]
-
-const READERS: Record<Layer, Reader> = {
-  vendor: ({ calls }, options) => {
-    const plain = normalizer(options)
-    const entries = calls.flatMap((call) => vendorEntries(call, options.times === true))
-    return entries.map(({ record, value }) => ({ record, value: plain(value) }))
-  },
-  events: (cassette, options) => {
-    const plain = normalizer(options)
+const READERS: Record<Layer, (cassette: Cassette, areTimesCompared: boolean) => Entry[]> = {
+  vendor: ({ calls }, areTimesCompared) =>
+    calls.flatMap((call) => vendorEntries(call, areTimesCompared)),
+  events: (cassette, areTimesCompared) => {
     const events = cassetteEvents(cassette)
-    if (options.times) {
-      return events.map((each) => ({ record: each.event.type, value: plain(each) }))
-    }
-    return joinDeltas(events).map((value) => ({ record: value.type, value: plain(value) }))
+    if (areTimesCompared) return events.map((value) => ({ record: value.event.type, value }))
+    return joinDeltas(events).map((value) => ({ record: value.type, value }))
   },
-  outputs: (cassette, options) => {
-    const plain = normalizer(options)
-    if (!options.times) {
-      return lastOutputs(cassette).map((value) => ({ record: value.type, value: plain(value) }))
-    }
+  outputs: (cassette, areTimesCompared) => {
+    if (!areTimesCompared)
+      return lastOutputs(cassette).map((value) => ({ record: value.type, value }))
     const entries: Entry[] = []
     cassetteOutputs(cassette, (output, at) => {
-      entries.push({ record: output.type, value: plain({ at, output }) })
+      entries.push({ record: output.type, value: { at, output } })
     })
     return entries
   },
@@ -143,10 +139,7 @@ function lastOutputs(cassette: Cassette): StreamOutput[] {
     // `create`, `update`: whether a snapshot came before the last one depends on time.
     const isGrowing = 'itemId' in output && output.status === 'create'
     const settled: StreamOutput = isGrowing ? { ...output, status: 'update' } : output
-    last.set(
-      'itemId' in output ? `${turnId} ${output.itemId}` : `${turnId}:${output.type}`,
-      settled,
-    )
+    last.set(`${turnId} ${outputKey(output)}`, settled)
   })
   return [...last.values()]
 }

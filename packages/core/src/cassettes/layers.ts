@@ -5,7 +5,8 @@ import { SOURCES } from '../formats/registry.ts'
 import { VendorReader } from '../formats/vendor-input.ts'
 import { isForProcessor } from '../items/marks.ts'
 import { OutputReplay } from '../processor/recompute.ts'
-import type { ErrorObject, StreamEvent } from '../protocol/stream-event.ts'
+import type { CallEnd } from '../protocol/cassette.ts'
+import type { ErrorObject } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { Cassette, CassetteCall, TimedEvent } from './cassette.ts'
 import { checkVendor, modelOf } from './vendors.ts'
@@ -59,18 +60,16 @@ function faultOf(call: CassetteCall): ErrorObject | undefined {
     const message = vendorMessage(body) || 'no message'
     return { code: vendorCode(response.status, body), message }
   }
-  switch (end?.reason) {
-    case 'complete':
-      return undefined
-    case 'aborted':
-      return { code: 'ABORTED', message: 'The client closed the connection' }
-    case 'failed':
-      return { code: 'UPSTREAM_UNREACHABLE', message: 'The connection to the provider failed' }
-    case 'limit':
-      return { code: 'UPSTREAM_TRUNCATED', message: 'The recording reached its size limit' }
-    default:
-      return { code: 'UPSTREAM_TRUNCATED', message: 'The recording is incomplete' }
-  }
+  return end === undefined ? INCOMPLETE : FAULTS[end.reason]
+}
+
+const INCOMPLETE = { code: 'UPSTREAM_TRUNCATED', message: 'The recording is incomplete' }
+
+const FAULTS: Record<CallEnd, ErrorObject | undefined> = {
+  complete: undefined,
+  aborted: { code: 'ABORTED', message: 'The client closed the connection' },
+  failed: { code: 'UPSTREAM_UNREACHABLE', message: 'The connection to the provider failed' },
+  limit: { code: 'UPSTREAM_TRUNCATED', message: 'The recording reached its size limit' },
 }
 
 /** Decodes the response of a call. */
@@ -96,15 +95,12 @@ export function computeOutputs(
     if (event.type === 'response_start' && event.payload.response_id !== runId) {
       replay?.flush(now)
       runId = event.payload.response_id
-      replay = new OutputReplay(idsOf(event), onOutput)
+      const { turn_id: turnId, thread_id: threadId } = event.payload
+      replay = new OutputReplay({ turnId, threadId }, onOutput)
     }
     if (isForProcessor(event)) replay?.apply(event, now)
   }
   replay?.flush(now)
-}
-
-function idsOf({ payload }: Extract<StreamEvent, { type: 'response_start' }>) {
-  return { turnId: payload.turn_id, threadId: payload.thread_id }
 }
 
 /** Passes on the recorded snapshots; without any, the computed ones. */

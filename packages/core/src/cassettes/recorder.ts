@@ -1,5 +1,5 @@
 import type { CallEnd, CassetteRequest } from '../protocol/cassette.ts'
-import { encodeEntry } from './cassette.ts'
+import { type CallFields, encodeEntry } from './cassette.ts'
 import { type HeaderFields, Redaction, secretsOf } from './redact.ts'
 import { vendorOf } from './vendors.ts'
 
@@ -65,7 +65,7 @@ export class CallRecorder {
     if (bytes.length > 0) this.#write({ bytes })
   }
 
-  #write(fields: Fields): void {
+  #write(fields: CallFields): void {
     if (this.#isOver) return
     const { call, at, write } = this.#options
     const place = { at: at(), call }
@@ -74,9 +74,3 @@ export class CallRecorder {
     write(encodeEntry({ ...place, end: 'limit' }), true)
   }
 }
-
-type Fields =
-  | { request: CassetteRequest }
-  | { response: { status: number; headers: Record<string, string> } }
-  | { bytes: Uint8Array }
-  | { end: CallEnd }
