@@ -388,28 +388,28 @@ export interface ResponseStreamConfig {
   clock: Clock
 }
 
-function resolveConfig(config: Partial<ResponseStreamConfig>): ResponseStreamConfig {
-  const eventTimeout = config.eventTimeout ?? 30_000
+function resolveConfig({
+  maxBufferSize = 1000,
+  eventTimeout = 30_000,
+  enableBackpressure = true,
+  clock = systemClock,
+}: Partial<ResponseStreamConfig>): ResponseStreamConfig {
   if (!(eventTimeout >= 0)) {
-    throw new TurnstreamError(
-      'OPTION_INVALID',
-      `eventTimeout must be 0 or more, not ${eventTimeout}`,
-    )
+    const detail = `eventTimeout must be 0 or more, not ${eventTimeout}`
+    throw new TurnstreamError('OPTION_INVALID', detail)
   }
   return {
-    maxBufferSize: wholeNumber('maxBufferSize', config.maxBufferSize ?? 1000, 1),
+    maxBufferSize: wholeNumber('maxBufferSize', maxBufferSize, 1),
     eventTimeout: eventTimeout === 0 ? Infinity : eventTimeout,
-    enableBackpressure: config.enableBackpressure ?? true,
-    clock: config.clock ?? systemClock,
+    enableBackpressure,
+    clock,
   }
 }
 
 function wholeNumber(name: string, value: number, min: number): number {
   if (value >= min && (Number.isInteger(value) || value === Infinity)) return value
-  throw new TurnstreamError(
-    'OPTION_INVALID',
-    `${name} must be an integer of at least ${min} or Infinity, not ${value}`,
-  )
+  const detail = `${name} must be an integer of at least ${min} or Infinity, not ${value}`
+  throw new TurnstreamError('OPTION_INVALID', detail)
 }
 
 /** An error of a ResponseStream. `code` may be any string, so producers can use their own codes. */

@@ -6,13 +6,8 @@ export class RetryExhaustedError extends TurnstreamError {
   readonly attempts: number
 
   constructor(attempts: number, cause?: unknown) {
-    super(
-      'RETRY_EXHAUSTED',
-      `gave up after ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
-      {
-        cause,
-      },
-    )
+    const times = attempts === 1 ? 'attempt' : 'attempts'
+    super('RETRY_EXHAUSTED', `gave up after ${attempts} ${times}`, { cause })
     this.attempts = attempts
   }
 }

@@ -14,11 +14,7 @@ export const ERROR_CODES = {
     retryable: false,
     summary: 'The approval was already answered',
   },
-  APPROVAL_CLOSED: {
-    status: 409,
-    retryable: false,
-    summary: 'The approval is no longer open',
-  },
+  APPROVAL_CLOSED: { status: 409, retryable: false, summary: 'The approval is no longer open' },
   APPROVAL_UNKNOWN: { status: 404, retryable: false, summary: 'Unknown approval' },
   BACKPRESSURE: { status: 503, retryable: true, summary: 'The buffer is full' },
   BODY_TOO_LARGE: { status: 413, retryable: false, summary: 'The request body is too large' },

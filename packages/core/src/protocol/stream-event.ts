@@ -47,11 +47,7 @@ interface Payloads {
     code?: string
     provider_metadata?: Record<string, unknown>
   }
-  item_delta: {
-    type: 'item_delta'
-    item_id: string
-    delta_content: string
-  }
+  item_delta: { type: 'item_delta'; item_id: string; delta_content: string }
   item_done: {
     type: 'item_done'
     item_id: string
@@ -59,21 +55,9 @@ interface Payloads {
     finish_reason?: string | null
     answers?: AnsweredCall
   }
-  item_error: {
-    type: 'item_error'
-    item_id: string
-    error: ErrorObject
-  }
-  item_cancelled: {
-    type: 'item_cancelled'
-    item_id: string
-    reason?: string
-  }
-  usage_update: {
-    type: 'usage_update'
-    response_id: string
-    usage?: Usage
-  }
+  item_error: { type: 'item_error'; item_id: string; error: ErrorObject }
+  item_cancelled: { type: 'item_cancelled'; item_id: string; reason?: string }
+  usage_update: { type: 'usage_update'; response_id: string; usage?: Usage }
   heartbeat: { type: 'heartbeat' }
   response_done: {
     type: 'response_done'
@@ -84,12 +68,7 @@ interface Payloads {
     provider_finish_reason?: string | null
     stop_sequence?: string
   }
-  response_error: {
-    type: 'response_error'
-    response_id: string
-    error: ErrorObject
-    usage?: Usage
-  }
+  response_error: { type: 'response_error'; response_id: string; error: ErrorObject; usage?: Usage }
   turn_aborted_by_user: {
     type: 'turn_aborted_by_user'
     turn_id: string
