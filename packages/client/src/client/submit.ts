@@ -1,3 +1,7 @@
+import type {
+  ProviderRequest,
+  ToolDefinition,
+} from '@turnstream/core/internal/formats/provider-request'
 import { promptItemId } from '@turnstream/core/internal/protocol/item-ids'
 import type { MessageSnapshot } from '@turnstream/core/internal/protocol/stream-output'
 import type { TurnView } from './view.ts'
@@ -35,12 +39,7 @@ export interface ToolOutputInput {
 }
 
 /** A tool that the client runs: a call to it ends the turn. */
-export interface ClientTool {
-  readonly name: string
-  readonly description?: string
-  /** A JSON Schema. */
-  readonly parameters: Readonly<Record<string, unknown>>
-}
+export type ClientTool = Readonly<Omit<ToolDefinition, 'strict'>>
 
 /** What was said before, in place of the stored thread. */
 export type HistoryInput =
@@ -59,40 +58,14 @@ export type HistoryInput =
     }
 
 /** How a turn is run. docs/api.md describes each field. */
-export interface TurnSettings {
+export interface TurnSettings
+  extends Readonly<Omit<ProviderRequest, 'model' | 'input' | 'tools' | 'thinking'>> {
   readonly turnId?: string
   /** `<providerId>/<modelId>`, or a listed model. */
   readonly model?: string
   readonly providerId?: string
   readonly agentId?: string
   readonly tools?: readonly ClientTool[]
-  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string }
-  readonly reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
-  readonly reasoningSummary?: 'none' | 'auto' | 'concise' | 'detailed'
-  readonly thinkingBudget?: number
-  readonly maxOutputTokens?: number
-  readonly temperature?: number
-  readonly topP?: number
-  readonly stop?: readonly string[]
-  readonly responseFormat?:
-    | { readonly type: 'text' | 'json_object' }
-    | {
-        readonly type: 'json_schema'
-        readonly name: string
-        readonly schema: Readonly<Record<string, unknown>>
-        readonly strict?: boolean
-      }
-  readonly parallelToolCalls?: boolean
-  readonly topK?: number
-  readonly seed?: number
-  readonly frequencyPenalty?: number
-  readonly presencePenalty?: number
-  readonly logitBias?: Readonly<Record<string, number>>
-  readonly verbosity?: 'low' | 'medium' | 'high'
-  readonly serviceTier?: string
-  readonly user?: string
-  readonly promptCacheKey?: string
-  readonly promptCache?: '5m' | '1h'
 }
 
 /** The body of a submit. Send either `prompt` or `input`. */

@@ -168,13 +168,11 @@ export interface TurnSnapshot {
   readonly sealed: boolean
 }
 
-export interface TurnRecord {
-  readonly turnId: string
+export interface TurnRecord
+  extends Pick<NewTurn, 'turnId' | 'threadId' | 'owner' | 'request' | 'replaces' | 'contentMs'> {
   readonly runId: string
-  readonly threadId: string
   /** Position of the turn in its thread, from 1. */
   readonly ordinal: number
-  readonly owner: string
   readonly epoch: number
   readonly createdAt: number
   /** From the last record of `events`, once that log is sealed. */
@@ -188,9 +186,6 @@ export interface TurnRecord {
   /** Whether both logs are sealed. */
   readonly sealed: boolean
   readonly cancelReason?: string
-  readonly request?: string
-  readonly replaces?: string
-  readonly contentMs?: number
   /** Whether the logs have expired and only this record is left. */
   readonly expired: boolean
 }
