@@ -49,8 +49,7 @@ export class Fifo<T> {
     this.#readAt += 1
     this.#size -= 1
     if (this.#size === 0) {
-      // Reuse the one remaining segment from its start. A queue that is read as fast as it is filled
-      // allocates nothing.
+      // Reuse the one remaining segment from its start. A queue that is read as fast as it is filled allocates nothing.
       this.#readAt = 0
       this.#writeAt = 0
     }

@@ -4,9 +4,8 @@ import { type Clock, monotonicNow } from './clock.ts'
 const MAX_PERIOD_MS = 1000
 
 /**
- * Calls `onIdle` when a wait lasts `ms`. Setting a timer costs more than moving an event through a stream, so
- * a wait only records its deadline. A single timer checks the deadline at least once a second and stops when
- * nothing waits.
+ * Calls `onIdle` when a wait lasts `ms`. Setting a timer costs more than moving an event through a stream, so a wait
+ * only records its deadline. A single timer checks the deadline at least once a second and stops when nothing waits.
  */
 export class IdleTimer {
   readonly #ms: number

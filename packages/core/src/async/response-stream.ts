@@ -86,8 +86,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
   }
 
   /**
-   * Adds an event. Throws BACKPRESSURE when the buffer is full: the producer decides whether to wait, drop or
-   * abort.
+   * Adds an event. Throws BACKPRESSURE when the buffer is full: the producer decides whether to wait, drop or abort.
    */
   addEvent(event: T): void {
     this.#assertRoomFor(1)

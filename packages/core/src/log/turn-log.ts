@@ -101,8 +101,7 @@ export interface WriterOptions<Entry> {
   /** Called with records once they are durable and visible, in order, and never from within `write`. */
   readonly onStored?: (stored: readonly Entry[]) => void
   /**
-   * Called once, when nothing more can be stored, and never from within `write`. Records not stored by then
-   * are lost.
+   * Called once, when nothing more can be stored, and never from within `write`. Records not stored by then are lost.
    */
   readonly onFailed?: (error: unknown) => void
 }
@@ -110,9 +109,8 @@ export interface WriterOptions<Entry> {
 /** Writes one log of a turn, in order, while the lease lasts. */
 export interface LogWriter<Entry> {
   /**
-   * Queues a record. Returns false when the writer is full; then await `room()`. Throws RECORD_INVALID for a
-   * record that cannot be stored and LOG_SEALED after `seal`, without changing anything. After a failure,
-   * records are dropped.
+   * Queues a record. Returns false when the writer is full; then await `room()`. Throws RECORD_INVALID for a record
+   * that cannot be stored and LOG_SEALED after `seal`, without changing anything. After a failure, records are dropped.
    */
   write(entry: Entry): boolean
   /** The number of records not yet stored. */
@@ -133,10 +131,7 @@ export interface LogWriter<Entry> {
    * interprets it. A repeated seal keeps the first Response.
    */
   seal(entry: Entry, response?: string): Promise<void>
-  /**
-   * Stops storing, except for records in flight, and stops all callbacks. Call it on every writer, sealed or
-   * not.
-   */
+  /** Stops storing, except for records in flight, and stops all callbacks. Call it on every writer, sealed or not. */
   close(): void
 }
 
@@ -149,9 +144,8 @@ export type Tailed = LogRecord | Resync
 
 export interface Tail<Rec extends LogRecord = LogRecord> extends AsyncIterable<Rec | Resync> {
   /**
-   * Where to resume after everything yielded so far. Inside a block of `processed` it does not move: the
-   * records of a block are in order of first appearance, not of their offsets, so a disconnect inside the
-   * block repeats it.
+   * Where to resume after everything yielded so far. Inside a block of `processed` it does not move: the records of a
+   * block are in order of first appearance, not of their offsets, so a disconnect inside the block repeats it.
    */
   readonly cursor: string
   /** How many records were superseded before this reader took them, after it had caught up. */
@@ -320,9 +314,8 @@ export interface TurnLog {
   create(turn: NewTurn, leaseMs: number): Promise<Lease>
 
   /**
-   * Takes over a turn whose lease has expired. LEASE_HELD before that, LOG_SEALED when nothing is left to
-   * write. Once it resolves, no earlier lease can write to either log. One of several concurrent claims
-   * succeeds.
+   * Takes over a turn whose lease has expired. LEASE_HELD before that, LOG_SEALED when nothing is left to write. Once
+   * it resolves, no earlier lease can write to either log. One of several concurrent claims succeeds.
    */
   claim(turnId: string, owner: string, leaseMs: number): Promise<Lease>
 
@@ -337,11 +330,10 @@ export interface TurnLog {
   ): LogWriter<NewRecord<Name>>
 
   /**
-   * Yields the records after `after`, then new ones, without gaps, duplicates or reordering. Ends after the
-   * last record of a sealed log, or when `signal` aborts. Superseded records of `processed` are skipped: a
-   * reader gets the newest state of each key, never an older one after it. Accumulated records come as one
-   * block, in order of first appearance. TURN_UNKNOWN, TURN_EXPIRED, TURN_DELETED while reading, or
-   * CURSOR_INVALID.
+   * Yields the records after `after`, then new ones, without gaps, duplicates or reordering. Ends after the last record
+   * of a sealed log, or when `signal` aborts. Superseded records of `processed` are skipped: a reader gets the newest
+   * state of each key, never an older one after it. Accumulated records come as one block, in order of first
+   * appearance. TURN_UNKNOWN, TURN_EXPIRED, TURN_DELETED while reading, or CURSOR_INVALID.
    */
   tail<Name extends LogName>(
     turnId: string,
@@ -394,10 +386,7 @@ export interface TurnLog {
   /** The number of threads of this tenant. May include recently expired ones. */
   countThreads(): Promise<number>
 
-  /**
-   * Deletes the turn, open or not, and ends its readers with TURN_DELETED. Returns false if it does not
-   * exist.
-   */
+  /** Deletes the turn, open or not, and ends its readers with TURN_DELETED. Returns false if it does not exist. */
   deleteTurn(turnId: string): Promise<boolean>
   /**
    * Deletes the thread and its turns. Returns false if it does not exist. A turn created meanwhile is deleted

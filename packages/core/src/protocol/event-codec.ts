@@ -1,8 +1,7 @@
 /**
- * Encodes StreamEvents as text and decodes them. On the wire an event is JSON. In a store it is a line,
- * because a token of four letters makes an event of some 300 characters. A line holds what is new; the rest
- * is a template, included in the first line that uses it. A chunk is a sequence of lines, and every prefix of
- * it can be decoded. A line is one of
+ * Encodes StreamEvents as text and decodes them. On the wire an event is JSON. In a store it is a line, because a token
+ * of four letters makes an event of some 300 characters. A line holds what is new; the rest is a template, included in
+ * the first line that uses it. A chunk is a sequence of lines, and every prefix of it can be decoded. A line is one of
  *
  *     +<number>,<counter>,<timestamp>,<shared>,<idPrefix>,<before>,<after>;<template><middle>
  *     <number><time step><middle>
@@ -14,13 +13,12 @@
  *
  *     {"event_id":"<idPrefix><counter>","timestamp":<timestamp><before><middle><after>
  *
- * The first kind defines or redefines a template and gives counter and timestamp in full, so a writer may
- * start over at any line. `idPrefix`, `before` and `after` are the lengths of the template's parts; its first
- * `shared` characters equal the template with the previous number. The second kind is the common
- * case, an event with the next counter a few milliseconds later: one character for the template, one or two
- * for the milliseconds. The third kind is the same for any numbers. The fourth is the JSON of an event that
- * fits no template. The last is the same as a JSON string, which older versions wrote. These two do not
- * change counter and timestamp.
+ * The first kind defines or redefines a template and gives counter and timestamp in full, so a writer may start over at
+ * any line. `idPrefix`, `before` and `after` are the lengths of the template's parts; its first `shared` characters
+ * equal the template with the previous number. The second kind is the common case, an event with the next counter a few
+ * milliseconds later: one character for the template, one or two for the milliseconds. The third kind is the same for
+ * any numbers. The fourth is the JSON of an event that fits no template. The last is the same as a JSON string, which
+ * older versions wrote. These two do not change counter and timestamp.
  */
 import { TurnstreamError } from './errors.ts'
 import { isRecord, parseJsonSafe } from './json.ts'
@@ -216,10 +214,7 @@ export class EventEncoder {
   }
 }
 
-/**
- * Returns whether a delta matches the template. Compares by identity: the events of a turn share one trace
- * context.
- */
+/** Returns whether a delta matches the template. Compares by identity: the events of a turn share one trace context. */
 function isOf(template: NumberedTemplate, event: StreamEvent, itemId: string): boolean {
   return (
     itemId === template.itemId &&

@@ -43,10 +43,7 @@ export class IdIndex {
     return position !== undefined && position < this.size ? position : undefined
   }
 
-  /**
-   * Returns the index with `id` appended. Call `position` first: it creates the Map once an id is out of
-   * order.
-   */
+  /** Returns the index with `id` appended. Call `position` first: it creates the Map once an id is out of order. */
   add(id: string): IdIndex {
     // A later version appended the same id, as when React's strict mode reduces every event twice.
     const isThere = this.#shared.ids[this.size] === id

@@ -33,12 +33,10 @@ const BYTE_ORDER_MARK = 0xfe_ff
 const DIGITS = /^[0-9]+$/
 
 /**
- * Decodes an event stream as in §9.2.6 of the WHATWG HTML standard. Chunks are UTF-8 or text and may be split
- * anywhere.
+ * Decodes an event stream as in §9.2.6 of the WHATWG HTML standard. Chunks are UTF-8 or text and may be split anywhere.
  *
- * State between chunks: the current line (`#line`), the current block (`#event`, `#data`, `#moreData`,
- * `#nextId`), and the stream's `lastEventId` and `retryMs`. The data is bounded by `maxEventChars`,
- * everything else by `maxLineChars`.
+ * State between chunks: the current line (`#line`), the current block (`#event`, `#data`, `#moreData`, `#nextId`), and
+ * the stream's `lastEventId` and `retryMs`. The data is bounded by `maxEventChars`, everything else by `maxLineChars`.
  */
 export class SseDecoder {
   readonly #maxLineChars: number
@@ -117,8 +115,7 @@ export class SseDecoder {
     if (text === '') return
     const { length } = text
     let start = this.#skipPrefix(text)
-    // Search again only after passing a match. A text with many of one and none of the other is still scanned
-    // once.
+    // Search again only after passing a match. A text with many of one and none of the other is still scanned once.
     let lf = -1
     let cr = -1
     while (start < length) {
