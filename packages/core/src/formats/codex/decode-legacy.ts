@@ -17,7 +17,8 @@ import {
 } from './events.ts'
 import { usageOf } from './usage.ts'
 
-const EVENTS = new Map<string, (message: Fields) => Decoded>([
+/** Decoders take the fields in camel case, and the message as it was sent. */
+const EVENTS = new Map<string, (fields: Fields, message: Fields) => Decoded>([
   ['task_started', () => ({ type: 'turn_started' })],
   ['turn_started', () => ({ type: 'turn_started' })],
   ['task_complete', taskComplete],
@@ -29,18 +30,18 @@ const EVENTS = new Map<string, (message: Fields) => Decoded>([
   ['item_completed', ({ item }) => legacyItem('item_completed', item)],
   ['agent_message_delta', messageDelta],
   ['agent_message_content_delta', messageDelta],
-  ['agent_message', ({ message }) => said('message', message)],
-  ['user_message', ({ message }) => said('user', message)],
-  ['agent_reasoning_delta', (message) => reasoning(message, 'summary_index')],
-  ['agent_reasoning_raw_content_delta', (message) => reasoning(message, 'content_index')],
-  ['reasoning_content_delta', (message) => reasoning(message, 'summary_index')],
-  ['reasoning_raw_content_delta', (message) => reasoning(message, 'content_index')],
-  ['agent_reasoning', ({ text }) => said('reasoning', text)],
-  ['agent_reasoning_raw_content', ({ text }) => said('reasoning', text)],
+  ['agent_message', ({ message }) => completeText('message', message)],
+  ['user_message', ({ message }) => completeText('user', message)],
+  ['agent_reasoning_delta', (message) => reasoning(message, 'summaryIndex')],
+  ['agent_reasoning_raw_content_delta', (message) => reasoning(message, 'contentIndex')],
+  ['reasoning_content_delta', (message) => reasoning(message, 'summaryIndex')],
+  ['reasoning_raw_content_delta', (message) => reasoning(message, 'contentIndex')],
+  ['agent_reasoning', ({ text }) => completeText('reasoning', text)],
+  ['agent_reasoning_raw_content', ({ text }) => completeText('reasoning', text)],
   ['agent_reasoning_section_break', () => ({ type: 'reasoning_break' })],
   ['token_count', tokenCount],
   ['session_configured', ({ model }) => modelKnown(model)],
-  ['raw_response_item', rawItemEvent],
+  ['raw_response_item', (_, message) => rawItemEvent(message)],
   ['raw_response_completed', rawResponseCompleted],
   // The begin and end of each tool that codex runs.
   ['exec_command_begin', (message) => started(commandExecution(message))],
@@ -96,7 +97,7 @@ export function isLegacyName(name: string): boolean {
 
 export function decodeLegacy(name: string, message: Fields): Decoded {
   const decode = EVENTS.get(name)
-  if (decode !== undefined) return decode(message)
+  if (decode !== undefined) return decode(camelFields(message), message)
   return IDLE.has(name) ? undefined : { type: 'unknown', name }
 }
 
@@ -109,8 +110,8 @@ export function scopeOfLegacy(params: Fields, message: Fields): Scope {
 }
 
 /** Also follows an `error`. */
-function taskComplete(message: Fields): Decoded {
-  const text = asNonEmpty(message['last_agent_message']) ?? asNonEmpty(message['lastAgentMessage'])
+function taskComplete({ lastAgentMessage }: Fields): Decoded {
+  const text = asNonEmpty(lastAgentMessage)
   const item: MessageItem = { kind: 'message', id: undefined, text, metadata: {} }
   return {
     type: 'turn_ended',
@@ -124,22 +125,17 @@ function turnAborted({ reason }: Fields): Decoded {
   return { type: 'turn_ended', ending: { outcome: 'interrupted', word }, items: [] }
 }
 
-function messageDelta(message: Fields): Decoded {
-  const text = requireText(message['delta'], 'delta')
-  return { type: 'message_delta', id: itemIdOf(message), text }
+function messageDelta({ itemId, delta }: Fields): Decoded {
+  return { type: 'message_delta', id: asNonEmpty(itemId), text: requireText(delta, 'delta') }
 }
 
-function reasoning(message: Fields, index: 'summary_index' | 'content_index'): Decoded {
-  return reasoningDelta(itemIdOf(message), message, index)
+function reasoning(message: Fields, index: 'summaryIndex' | 'contentIndex'): Decoded {
+  return reasoningDelta(asNonEmpty(message['itemId']), message, index)
 }
 
-function itemIdOf(message: Fields): string | undefined {
-  return asNonEmpty(message['item_id']) ?? asNonEmpty(message['itemId'])
-}
-
-function said(kind: MessageItem['kind'], value: unknown): Decoded {
+function completeText(kind: MessageItem['kind'], value: unknown): Decoded {
   const text = requireText(value, kind === 'reasoning' ? 'text' : 'message')
-  return { type: 'said', item: { kind, id: undefined, text, metadata: {} } }
+  return { type: 'text', item: { kind, id: undefined, text, metadata: {} } }
 }
 
 function tokenCount({ info }: Fields): Decoded {
@@ -147,11 +143,11 @@ function tokenCount({ info }: Fields): Decoded {
   return threadUsage(total, last)
 }
 
-function rawResponseCompleted(message: Fields): Decoded {
-  return { type: 'response_completed', usage: usageOf(message['token_usage'] ?? message['usage']) }
+function rawResponseCompleted({ tokenUsage, usage }: Fields): Decoded {
+  return { type: 'response_completed', usage: usageOf(tokenUsage ?? usage) }
 }
 
-const TOLD_BY_EVENTS = new Set<unknown>([
+const WITH_OWN_EVENTS = new Set<unknown>([
   'commandExecution',
   'fileChange',
   'imageGeneration',
@@ -166,8 +162,7 @@ function legacyItem(type: 'item_started' | 'item_completed', value: unknown): De
   if (kind === 'functionCall' || kind === 'functionCallOutput') {
     return type === 'item_completed' ? rawItemEvent(value) : undefined
   }
-  if (TOLD_BY_EVENTS.has(kind)) return undefined
-  return itemEvent(type, item)
+  return WITH_OWN_EVENTS.has(kind) ? undefined : itemEvent(type, item)
 }
 
 /** Items are `{type: "AgentMessage", …}` or, earlier, `{AgentMessage: {…}}`; so are their parts. */
@@ -194,6 +189,12 @@ function camelCase(name: string): string {
   return joined.charAt(0).toLowerCase() + joined.slice(1)
 }
 
+/** Fields come in both cases. */
+function camelFields(message: Fields): Fields {
+  const entries = Object.entries(message).map(([name, value]) => [camelCase(name), value])
+  return Object.fromEntries(entries) as Fields
+}
+
 function started(item: Fields): Decoded {
   return itemEvent('item_started', item)
 }
@@ -202,50 +203,42 @@ function completed(item: Fields): Decoded {
   return itemEvent('item_completed', item)
 }
 
-function callId(message: Fields): string {
-  return requireId(message['call_id'] || message['callId'], 'call_id')
+function callIdOf({ callId }: Fields): string {
+  return requireId(callId, 'call_id')
 }
 
 function commandExecution(message: Fields): Fields {
-  const { command, cwd, source, exit_code, duration } = message
-  const isDone = message['status'] ?? (exit_code === 0 ? 'completed' : 'failed')
+  const { exitCode, duration, aggregatedOutput, formattedOutput, status } = message
   return {
+    ...message,
     type: 'commandExecution',
-    id: callId(message),
-    command,
-    cwd,
-    source,
-    status: isDone,
-    aggregatedOutput: message['aggregated_output'] ?? message['formatted_output'],
-    exitCode: exit_code,
+    id: callIdOf(message),
+    status: status ?? (exitCode === 0 ? 'completed' : 'failed'),
+    aggregatedOutput: aggregatedOutput ?? formattedOutput,
     durationMs: milliseconds(duration),
   }
 }
 
 function fileChange(message: Fields): Fields {
-  const isDone = message['success'] === true ? 'completed' : 'failed'
-  const output = [message['stdout'], message['stderr']].map(asString).filter(Boolean).join('\n')
-  const { changes } = message
+  const { changes, status, success, stdout, stderr } = message
+  const output = [stdout, stderr].map(asString).filter(Boolean).join('\n')
   return {
     type: 'fileChange',
-    id: callId(message),
+    id: callIdOf(message),
     changes,
-    status: message['status'] ?? isDone,
+    status: status ?? (success === true ? 'completed' : 'failed'),
     ...(output !== '' && { output }),
   }
 }
 
 /** The result is Rust's: `{Ok: …}` or `{Err: "…"}`. */
 function mcpToolCall(message: Fields): Fields {
-  const { server, tool, arguments: args } = asFields(message['invocation'])
   const { Ok: result, Err: failure } = asFields(message['result'])
   const isError = failure !== undefined || asFields(result)['is_error'] === true
   return {
+    ...asFields(message['invocation']),
     type: 'mcpToolCall',
-    id: callId(message),
-    server,
-    tool,
-    arguments: args,
+    id: callIdOf(message),
     status: isError ? 'failed' : 'completed',
     result,
     ...(failure !== undefined && { error: { message: asString(failure) ?? jsonOf(failure) } }),
@@ -254,42 +247,32 @@ function mcpToolCall(message: Fields): Fields {
 }
 
 function webSearch(message: Fields): Fields {
-  const { query, action, results } = message
-  return { type: 'webSearch', id: callId(message), query: query ?? '', action, results }
+  return { ...message, type: 'webSearch', id: callIdOf(message), query: message['query'] ?? '' }
 }
 
 function imageView(message: Fields): Fields {
-  return { type: 'imageView', id: callId(message), path: message['path'] }
+  return { type: 'imageView', id: callIdOf(message), path: message['path'] }
 }
 
 function imageGeneration(message: Fields): Fields {
-  const { status, revised_prompt: revisedPrompt, result, saved_path: savedPath } = message
-  return { type: 'imageGeneration', id: callId(message), status, revisedPrompt, result, savedPath }
+  const { status, revisedPrompt, result, savedPath } = message
+  const id = callIdOf(message)
+  return { type: 'imageGeneration', id, status, revisedPrompt, result, savedPath }
 }
 
 function dynamicToolCall(message: Fields): Fields {
-  const { namespace, tool, arguments: args, success } = message
-  const contentItems = message['content_items'] ?? message['contentItems']
-  return {
-    type: 'dynamicToolCall',
-    id: callId(message),
-    namespace,
-    tool,
-    arguments: args,
-    success,
-    contentItems,
-  }
+  return { ...message, type: 'dynamicToolCall', id: callIdOf(message) }
 }
 
-function planDelta({ item_id, delta }: Fields): Decoded {
-  const id = requireId(item_id, 'item_id')
+function planDelta({ itemId, delta }: Fields): Decoded {
+  const id = requireId(itemId, 'item_id')
   return { type: 'output_delta', id, text: requireText(delta, 'delta') }
 }
 
 /** Chunks are base64 of bytes that may end inside a character. */
 function outputChunk(message: Fields): Decoded {
-  const id = callId(message)
-  return { type: 'output_bytes', id, bytes: bytesOf(requireText(message['chunk'], 'chunk')) }
+  const bytes = bytesOf(requireText(message['chunk'], 'chunk'))
+  return { type: 'output_bytes', id: callIdOf(message), bytes }
 }
 
 function bytesOf(base64: string): Uint8Array {

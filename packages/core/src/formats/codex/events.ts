@@ -19,7 +19,7 @@ export type CodexEvent =
   | { type: 'turn_ended'; ending: TurnEnding; items: readonly MessageItem[] }
   | { type: 'item_started' | 'item_completed'; item: CodexItem }
   /** A complete text, after or instead of its stream. */
-  | { type: 'said'; item: MessageItem }
+  | { type: 'text'; item: MessageItem }
   | { type: 'message_delta'; id: string | undefined; text: string }
   | { type: 'reasoning_delta'; id: string | undefined; part: string; text: string }
   | { type: 'reasoning_break' }
@@ -294,12 +294,7 @@ function dynamicToolCall(item: Fields, type: string): Omit<ToolItem, 'kind' | 'i
 
 /** A proposed plan is written, not run: it has only text. */
 function plan(item: Fields, type: string) {
-  return tool(type, {
-    args: '{}',
-    metadata: { type },
-    text: asString(item['text']),
-    success: true,
-  })
+  return tool(type, { args: '{}', metadata: { type }, text: asString(item['text']), success: true })
 }
 
 /** The agent's list of steps, with each change of it. It is no item, so it has no id. */
@@ -369,10 +364,8 @@ function textsOf(value: unknown): readonly string[] {
 
 /** The non-empty fields, except those named. */
 function fieldsWithout(fields: Fields, names?: ReadonlySet<string>): Fields {
-  const said = Object.entries(fields).filter(([name, value]) => {
-    return !names?.has(name) && value !== null && value !== undefined
-  })
-  return Object.fromEntries(said)
+  const isGiven = ([name, value]: [string, unknown]) => !names?.has(name) && value != null
+  return Object.fromEntries(Object.entries(fields).filter(isGiven))
 }
 
 /** Arguments as JSON text; codex sends them parsed. */

@@ -15,7 +15,7 @@ interface Progress {
   /** Id assigned to the item that is streamed without one. */
   open: string | undefined
   /** A complete text that came before its item, which may never come. */
-  said: string | undefined
+  text: string | undefined
 }
 
 /**
@@ -43,8 +43,8 @@ export class MessageFilter {
       case 'reasoning_break':
         this.#section += 1
         return undefined
-      case 'said':
-        return this.#admitWhole(event.item)
+      case 'text':
+        return this.#admitText(event.item)
       case 'item_started':
       case 'item_completed':
         return event.item.kind === 'tool' ? event : this.#admitItem(event.type, event.item)
@@ -64,7 +64,7 @@ export class MessageFilter {
   ): E | undefined {
     const progress = this.#progress[kind]
     progress.streams ??= event.id === undefined ? 'nameless' : 'named'
-    progress.said = undefined
+    progress.text = undefined
     if (event.id !== undefined) {
       return progress.streams === 'named' ? { ...event, id: this.#nameOf(event.id) } : undefined
     }
@@ -78,8 +78,8 @@ export class MessageFilter {
     const progress = this.#progress[item.kind]
     const isDone = type === 'item_completed'
     progress.hasItems = true
-    if (progress.said !== undefined && progress.said === item.text) {
-      if (isDone) progress.said = undefined
+    if (progress.text !== undefined && progress.text === item.text) {
+      if (isDone) progress.text = undefined
       return undefined
     }
     const id = this.#nameFor(item.id, progress)
@@ -93,12 +93,12 @@ export class MessageFilter {
     return this.#nameOf(id)
   }
 
-  #admitWhole(item: MessageItem): CodexEvent | undefined {
+  #admitText(item: MessageItem): CodexEvent | undefined {
     const progress = this.#progress[item.kind]
     if (progress.open === undefined && progress.hasItems) return undefined
     const id = progress.open ?? this.#newName()
     progress.open = undefined
-    progress.said = item.text
+    progress.text = item.text
     return { type: 'item_completed', item: { ...item, id } }
   }
 
@@ -115,13 +115,13 @@ export class MessageFilter {
     this.#names.clear()
     for (const progress of Object.values(this.#progress)) {
       progress.open = undefined
-      progress.said = undefined
+      progress.text = undefined
     }
   }
 }
 
 function newProgress(): Progress {
-  return { streams: undefined, hasItems: false, open: undefined, said: undefined }
+  return { streams: undefined, hasItems: false, open: undefined, text: undefined }
 }
 
 interface Text {

@@ -47,8 +47,8 @@ class CodexTranslation extends WriterTranslation {
       return this.#isSpoken('response') ? this.#responses.translate(message.notification) : []
     }
     if (this.#grammar !== 'response' || message.kind !== 'event') return super.translate(message)
-    const { event: told, scope } = message
-    return told.type === 'turn_ended' ? this.#endResponse(told.ending, scope) : []
+    const { event: ended, scope } = message
+    return ended.type === 'turn_ended' ? this.#endResponse(ended.ending, scope) : []
   }
 
   /** The end of the turn is also that of `response.*` notifications without their own. */
@@ -152,8 +152,8 @@ class CodexTranslation extends WriterTranslation {
     }
   }
 
-  #addToTurn(told: CodexEvent): void {
-    const event = this.#filter.admit(told)
+  #addToTurn(incoming: CodexEvent): void {
+    const event = this.#filter.admit(incoming)
     if (event === undefined) return
     if (event.type !== 'raw_item') this.#texts.settle()
     switch (event.type) {
@@ -185,7 +185,7 @@ class CodexTranslation extends WriterTranslation {
         return this.#endTurn(event.ending, event.items)
       case 'turn_started':
       case 'model_known':
-      case 'said':
+      case 'text':
       case 'reasoning_break':
         return undefined
       default:
