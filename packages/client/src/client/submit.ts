@@ -19,17 +19,15 @@ export type AttachmentPart =
       readonly file: { readonly file_data: string; readonly filename?: string }
     }
 
+interface MessageOf<Origin, Part> {
+  readonly type: 'message'
+  readonly origin: Origin
+  readonly content: string | readonly Part[]
+}
+
 export type MessageInput =
-  | {
-      readonly type: 'message'
-      readonly origin: 'user'
-      readonly content: string | readonly (TextPart | AttachmentPart)[]
-    }
-  | {
-      readonly type: 'message'
-      readonly origin: 'system'
-      readonly content: string | readonly TextPart[]
-    }
+  | MessageOf<'user', TextPart | AttachmentPart>
+  | MessageOf<'system', TextPart>
 
 export interface ToolOutputInput {
   readonly type: 'function_call_output'
@@ -45,11 +43,7 @@ export type ClientTool = Readonly<Omit<ToolDefinition, 'strict'>>
 export type HistoryInput =
   | MessageInput
   | ToolOutputInput
-  | {
-      readonly type: 'message'
-      readonly origin: 'agent'
-      readonly content: string | readonly TextPart[]
-    }
+  | MessageOf<'agent', TextPart>
   | {
       readonly type: 'function_call'
       readonly call_id: string

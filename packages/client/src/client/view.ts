@@ -102,7 +102,7 @@ export const reuse = (view: View, known: View): View => ({
   }),
 })
 
-const isEqual = (one: object, other: object): boolean =>
+export const isEqual = (one: object, other: object): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
 
 /** Everything that is known of a turn. */

@@ -1,5 +1,6 @@
 import type { Client } from '../client/client.ts'
 import type { ThreadList } from '../client/submit.ts'
+import { isEqual } from '../client/view.ts'
 
 export interface ThreadListState {
   readonly threads: ThreadList['threads']
@@ -127,8 +128,4 @@ function reuse(
   const isSame =
     reused.length === known.length && reused.every((thread, at) => thread === known[at])
   return isSame ? known : reused
-}
-
-function isEqual(one: object, other: object): boolean {
-  return JSON.stringify(one) === JSON.stringify(other)
 }
