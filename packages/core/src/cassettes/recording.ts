@@ -14,14 +14,11 @@ import { callEvents, hasStream } from './layers.ts'
 export function cassetteRecording(
   cassette: Cassette,
 ): (request: ProviderRequest, run: RunContext) => Recording {
-  const rounds = playedRounds(cassette)
-  const recordings = rounds.map((events) => events.map(toPlayed))
+  // Times come from the cassette: the clock may have been set while it was recorded.
+  const recordings = playedRounds(cassette).map((events) =>
+    events.map(({ at, event }): StreamEvent => ({ ...event, timestamp: at })),
+  )
   return (_request, { round = 1 }) => recordings[round - 1] ?? []
-}
-
-/** Times come from the cassette: the clock may have been set while it was recorded. */
-function toPlayed({ at, event }: TimedEvent): StreamEvent {
-  return { ...event, timestamp: at }
 }
 
 function playedRounds(cassette: Cassette): readonly (readonly TimedEvent[])[] {

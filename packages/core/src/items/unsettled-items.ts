@@ -94,11 +94,8 @@ function isRunByProvider({ provider_metadata }: FunctionCall): boolean {
 
 function settleOpenItem({ start, text }: OpenItem, how: Settlement): StreamEventPayload {
   const { item_id, item_type: type } = start
-  if (how.kind !== 'cancelled') {
-    const error = how.kind === 'failed' ? how.error : UNFINISHED
-    return { type: 'item_error', item_id, error }
-  }
-  if (type === 'function_call') return cancelledCall(item_id, how.reason)
+  if (how.kind === 'done') return { type: 'item_error', item_id, error: UNFINISHED }
+  if (how.kind === 'failed' || type === 'function_call') return settleCall(item_id, how)
   if ((type !== 'message' && type !== 'reasoning') || text.length === 0) {
     return { type: 'item_cancelled', item_id, reason: how.reason }
   }
@@ -108,20 +105,12 @@ function settleOpenItem({ start, text }: OpenItem, how: Settlement): StreamEvent
 
 /** Settles a call that the server or the provider should have run. */
 function settleCall(item_id: string, how: Settlement): StreamEventPayload {
-  switch (how.kind) {
-    case 'cancelled':
-      return cancelledCall(item_id, how.reason)
-    case 'failed':
-      return { type: 'item_error', item_id, error: how.error }
-    case 'done': {
-      const message = `The call got no output; the response ended with "${how.finishReason}"`
-      return { type: 'item_error', item_id, error: { code: 'ITEM_CANCELLED', message } }
-    }
-  }
+  return { type: 'item_error', item_id, error: callError(how) }
 }
 
-function cancelledCall(item_id: string, reason: string): StreamEventPayload {
+function callError(how: Settlement): ErrorObject {
+  if (how.kind === 'failed') return how.error
   const code = 'ITEM_CANCELLED'
-  const message = reason === '' ? ERROR_CODES[code].summary : reason
-  return { type: 'item_error', item_id, error: { code, message } }
+  if (how.kind === 'cancelled') return { code, message: how.reason || ERROR_CODES[code].summary }
+  return { code, message: `The call got no output; the response ended with "${how.finishReason}"` }
 }

@@ -19,11 +19,8 @@ export function eventIdsOf(runId: string, sequence = 0): () => string {
     next += 1
     // There is an id for every token, so only every 256th is built in full.
     if (high === '' || (next & 0xff) === 0) {
-      high =
-        prefix +
-        Math.floor(next / 256)
-          .toString(16)
-          .padStart(6, '0')
+      const hex = Math.floor(next / 256).toString(16)
+      high = prefix + hex.padStart(6, '0')
     }
     return high + LOW_BYTES[next & 0xff]
   }

@@ -100,9 +100,7 @@ export function parseJson(text: string): Decoded<unknown> {
   try {
     return { ok: true, value: JSON.parse(text) }
   } catch (error) {
-    return {
-      ok: false,
-      reason: `not JSON: ${error instanceof Error ? error.message : 'unreadable'}`,
-    }
+    const reason = error instanceof Error ? error.message : 'unreadable'
+    return { ok: false, reason: `not JSON: ${reason}` }
   }
 }

@@ -1,18 +1,10 @@
 import type { OutputItem } from './output-item.ts'
-import type { ErrorObject, Usage } from './stream-event.ts'
+import type { ErrorObject, StreamEventPayload, Usage } from './stream-event.ts'
 
 /** The complete result of a turn, reduced from its StreamEvents. */
-export interface ReducedResponse {
+export interface ReducedResponse
+  extends Omit<StreamEventPayload<'response_start'>, 'type' | 'response_id' | 'parameters'> {
   id: string
-  turn_id: string
-  thread_id: string
-  agent_id?: string
-  model_id: string
-  provider_id: string
-  created_at: number
-  history_truncated?: { turns_dropped: number }
-  history_given?: boolean
-  replaces?: string
   updated_at: number
   status: ResponseStatus
   output_items: ResponseItem[]

@@ -78,12 +78,7 @@ export function reduce(state: ReducerState, given: StreamEvent): ReducerState {
     case 'response_error':
       return record(state, event, failResponse(head, event.payload), items)
     case 'turn_aborted_by_user':
-      return record(
-        state,
-        event,
-        { ...updateUsage(head, event.payload.usage), status: 'aborted' },
-        items,
-      )
+      return record(state, event, abortResponse(head, event.payload), items)
     case 'heartbeat':
       return state
     default:
@@ -151,6 +146,10 @@ function normalize({ items }: ReducerState, event: StreamEvent): StreamEvent {
 
 function updateUsage(head: Head, usage: Usage | undefined): Head {
   return usage === undefined ? head : { ...head, usage }
+}
+
+function abortResponse(head: Head, { usage }: StreamEventPayload<'turn_aborted_by_user'>): Head {
+  return { ...updateUsage(head, usage), status: 'aborted' }
 }
 
 function failResponse(head: Head, { error, usage }: StreamEventPayload<'response_error'>): Head {
