@@ -30,7 +30,7 @@ export const MUTANTS = [
   {
     rule: 'P7 calls are held',
     symbol: 'newBuffer',
-    from: "contentType === 'tool_call' ? !turn.rules.showToolArguments || !name :",
+    from: 'isCall ? !turn.rules.showToolArguments || !toolName :',
     to: '',
     tests: 'packages/core/test/processor',
   },

@@ -35,7 +35,6 @@ export type LinkEvent =
   | 'hidden' // the page is hidden, and does not need the stream
   | 'wake' // the page is visible again, or the network is back
 
-/** The data of an event. */
 export interface EventData {
   /** With `lost`, `refused` and `gone`. */
   readonly cause?: ClientError | undefined

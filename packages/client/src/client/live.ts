@@ -57,11 +57,9 @@ export interface LiveSource<State> extends Source {
 
 /** With what only the client uses. */
 export interface OpenLive<State> extends Live<State> {
-  /** Changes the view and publishes it. */
   readonly change: <T>(update: (view: View, value: T) => View, value: T) => void
 }
 
-/** Follows a source. */
 // oxlint-disable-next-line max-lines-per-function -- small closures over one state; split, they are 30 bytes larger
 export const createLive = <State extends { readonly connection: ConnectionState }>(
   context: Context,

@@ -9,9 +9,7 @@ import { createFrameReader, type Frame } from './sse.ts'
 /** One turn or thread of the gateway. */
 export interface Source {
   readonly feed: Feed
-  /** Of the turn or thread. */
   readonly path: string
-  /** Of a thread. */
   readonly threadId?: string
   /** Runs before every connection. */
   readonly prepare: (signal: AbortSignal, report: Report) => Promise<void>

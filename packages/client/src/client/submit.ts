@@ -3,6 +3,7 @@ import type {
   ToolDefinition,
 } from '@turnstream/core/internal/formats/provider-request'
 import { promptItemId } from '@turnstream/core/internal/protocol/item-ids'
+import type { FunctionCall } from '@turnstream/core/internal/protocol/output-item'
 import type { MessageSnapshot } from '@turnstream/core/internal/protocol/stream-output'
 import type { TurnView } from './view.ts'
 
@@ -44,12 +45,7 @@ export type HistoryInput =
   | MessageInput
   | ToolOutputInput
   | MessageOf<'agent', TextPart>
-  | {
-      readonly type: 'function_call'
-      readonly call_id: string
-      readonly name: string
-      readonly arguments: string
-    }
+  | Readonly<Pick<FunctionCall, 'type' | 'call_id' | 'name' | 'arguments'>>
 
 /** How a turn is run. docs/api.md describes each field. */
 export interface TurnSettings

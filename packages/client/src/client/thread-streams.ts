@@ -36,7 +36,6 @@ export interface Message {
   readonly error?: Pick<ClientError, 'message' | 'code' | 'status' | 'retryAfterMs'>
 }
 
-/** Sends a message to the other pages. */
 export const postTo = (channel: BroadcastChannel, message: object | string): void => {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
   channel.postMessage(message)

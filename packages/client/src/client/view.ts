@@ -118,7 +118,6 @@ const indexOfTurn = ({ turns }: View, turnId: string): number =>
 const findItem = ({ items }: TurnView, itemId: string): ItemSnapshot | undefined =>
   items.findLast((item) => item.itemId === itemId)
 
-/** Returns the turn that has the item. */
 const findHost = ({ turns }: View, itemId: string): TurnView | undefined =>
   turns.findLast((turn) => findItem(turn, itemId))
 
@@ -128,7 +127,6 @@ const put = <T>(list: readonly T[], value: T, id: keyof T): readonly T[] => {
   return at < 0 ? [...list, value] : list.with(at, value)
 }
 
-/** Replaces the turn with the same id, or adds one. */
 export const putTurn = (view: View, turn: TurnView): View =>
   view.turns.includes(turn) ? view : { turns: put(view.turns, turn, 'turnId') }
 

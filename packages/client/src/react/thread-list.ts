@@ -11,7 +11,6 @@ export interface ThreadListState {
   readonly error: Error | undefined
 }
 
-/** Before the first load. */
 export const LOADING: ThreadListState = {
   threads: [],
   hasMore: false,

@@ -33,7 +33,6 @@ export class ExpiryQueue<Item> {
     return first.item
   }
 
-  /** Puts an entry at the top, then in its place. */
   #sink(entry: Entry<Item>): void {
     let at = 0
     for (;;) {

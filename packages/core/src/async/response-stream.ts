@@ -28,7 +28,6 @@ interface Sender<T> {
   reject(error: ResponseStreamError): void
 }
 
-/** A `consume` call in progress. */
 interface Consumer<T> {
   take(event: T): Promise<void> | false | void
   readonly resolve: () => void

@@ -15,7 +15,6 @@ export interface Cassette {
   readonly calls: readonly CassetteCall[]
   /** Recorded events. Empty in a recording of provider calls: `cassetteEvents` derives them. */
   readonly events: readonly TimedEvent[]
-  /** Recorded snapshots. */
   readonly outputs: readonly TimedOutput[]
 }
 
@@ -52,7 +51,6 @@ export type CallFields =
   | { readonly bytes: Uint8Array }
   | { readonly end: CallEnd }
 
-/** A line after the header, to write. */
 export type CassetteEntry =
   | ({ readonly at: number; readonly call: number } & CallFields)
   | TimedEvent

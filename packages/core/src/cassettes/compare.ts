@@ -23,7 +23,6 @@ export interface Difference {
   readonly layer: Layer
   /** Number of the record in its layer, from 1. */
   readonly place: number
-  /** What the record is. */
   readonly record: string
   /** The differing field of the record; empty if one is missing. */
   readonly path: string
@@ -52,7 +51,6 @@ export function compareCassettes(
   return undefined
 }
 
-/** A comparable record of a layer. */
 interface Entry {
   readonly record: string
   readonly value: unknown
@@ -64,7 +62,7 @@ const READERS: Record<Layer, (cassette: Cassette, areTimesCompared: boolean) => 
   events: (cassette, areTimesCompared) => {
     const events = cassetteEvents(cassette)
     if (areTimesCompared) return events.map((value) => ({ record: value.event.type, value }))
-    return joinDeltas(events).map((value) => ({ record: value.type, value }))
+    return joinDeltas(events)
   },
   outputs: (cassette, areTimesCompared) => {
     if (!areTimesCompared)
@@ -99,21 +97,17 @@ function vendorEntries(call: CassetteCall, areTimesCompared: boolean): Entry[] {
   return entries
 }
 
-interface JoinedEvent {
-  readonly type: string
-  readonly payload: unknown
-}
-
 /** Joins the deltas of each item. How a vendor splits and interleaves text is accidental. */
-function joinDeltas(events: readonly TimedEvent[]): JoinedEvent[] {
-  const joined: JoinedEvent[] = []
+function joinDeltas(events: readonly TimedEvent[]): Entry[] {
+  const joined: Entry[] = []
   const texts = new Map<string, string[]>()
   const settle = (item_id: string): void => {
     const delta_content = texts.get(item_id)?.join('')
     texts.delete(item_id)
     if (delta_content === undefined) return
     const type = 'item_delta'
-    joined.push({ type, payload: { type, item_id, delta_content } })
+    const payload = { type, item_id, delta_content }
+    joined.push({ record: type, value: { type, payload } })
   }
   for (const { event } of events) {
     const { type, payload } = event
@@ -125,7 +119,7 @@ function joinDeltas(events: readonly TimedEvent[]): JoinedEvent[] {
       continue
     }
     if ('item_id' in payload) settle(payload.item_id)
-    joined.push({ type, payload })
+    joined.push({ record: type, value: { type, payload } })
   }
   for (const id of texts.keys()) settle(id)
   return joined
@@ -144,10 +138,8 @@ function lastOutputs(cassette: Cassette): StreamOutput[] {
   return [...last.values()]
 }
 
-/** Names of fields with a time. */
 const TIMES =
   /^(?:at|timestamp|created|created_at|createdAt|completed_at|startedAt|endedAt|answered_at|answeredAt|createTime)$/
-/** Names of fields with an id of one run. */
 const IDS = /^(?:id|replaces|replacedBy|.+_id|.+Id)$/
 const NOT_IDS = /^(?:model|provider|agent)(?:_id|Id)$/
 /** Values without a meaning outside the vendor. */

@@ -149,7 +149,6 @@ type Fields = Record<string, unknown>
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
 type OpenCall = Writable<CassetteCall> & { chunks: CassetteCall['chunks'][number][] }
 
-/** Why a line is malformed. */
 class LineFault extends Error {}
 
 function invalid(detail: string): TurnstreamError {

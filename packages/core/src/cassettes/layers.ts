@@ -72,7 +72,6 @@ const FAULTS: Record<CallEnd, ErrorObject | undefined> = {
   limit: { code: 'UPSTREAM_TRUNCATED', message: 'The recording reached its size limit' },
 }
 
-/** Decodes the response of a call. */
 export function textOf({ chunks }: CassetteCall): string {
   const decoder = new TextDecoder()
   const parts = chunks.map(({ bytes }) => decoder.decode(bytes, { stream: true }))
@@ -93,14 +92,14 @@ export function computeOutputs(
   for (const { at, event } of events) {
     now = Math.max(now, at)
     if (event.type === 'response_start' && event.payload.response_id !== runId) {
-      replay?.flush(now)
+      replay?.apply({ type: 'flush' }, now)
       runId = event.payload.response_id
       const { turn_id: turnId, thread_id: threadId } = event.payload
       replay = new OutputReplay({ turnId, threadId }, onOutput)
     }
     if (isForProcessor(event)) replay?.apply(event, now)
   }
-  replay?.flush(now)
+  replay?.apply({ type: 'flush' }, now)
 }
 
 /** Passes on the recorded snapshots; without any, the computed ones. */

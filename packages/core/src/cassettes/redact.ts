@@ -40,7 +40,6 @@ function cookiesIn(header: string): string[] {
   return header.split(/;\s*/).map((pair) => pair.slice(pair.indexOf('=') + 1))
 }
 
-/** Redacts parts of a request and its response. */
 export class Redaction {
   readonly #spellings: readonly string[]
   readonly #redact: Redact
@@ -128,7 +127,6 @@ export class ByteRedactor {
     return fromBinary(text.slice(0, end))
   }
 
-  /** Returns what was held back. */
   end(): Uint8Array {
     const rest = this.#held
     this.#held = ''

@@ -68,7 +68,6 @@ export class OpenItems {
     return this.#last
   }
 
-  /** Returns what is known of an open item. */
   readonly soFar = (itemId: string): ReturnType<typeof itemSoFar> | undefined => {
     const item = this.find(itemId)
     return item && itemSoFar(item.start, item.text.toString())

@@ -25,7 +25,6 @@ export class UnansweredCalls<Call, Output> {
     return this.#calls.has(itemId)
   }
 
-  /** Returns the calls with a call id. */
   withId(callId: string): Call[] {
     return this.#entries(callId).map(({ call }) => call)
   }

@@ -30,7 +30,6 @@ export class UnsettledItems {
     this.#runId = runId
   }
 
-  /** Returns an open item. */
   find(itemId: string): OpenItem | undefined {
     return this.#open.find(itemId)
   }
@@ -56,7 +55,6 @@ export class UnsettledItems {
     return item?.text.toString().slice(initialText(item.start).length) ?? ''
   }
 
-  /** Returns what is known of an open item. */
   get soFar(): OpenItems['soFar'] {
     return this.#open.soFar
   }
@@ -75,7 +73,6 @@ export class UnsettledItems {
     }
   }
 
-  /** Returns the events that end the open items. */
   settleOpen(how: Settlement): StreamEventPayload[] {
     return this.#open.all.map((item) => settleOpenItem(item, how))
   }

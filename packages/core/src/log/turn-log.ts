@@ -3,9 +3,8 @@ import type { ErrorObject, StreamEvent, TurnStatus, Usage } from '../protocol/st
 import type { StreamOutput } from '../protocol/stream-output.ts'
 
 /** `events` holds StreamEvents and is the source of truth; `processed` holds snapshots derived from it. */
-export type LogName = 'events' | 'processed'
-
-export const LOG_NAMES: readonly LogName[] = ['events', 'processed']
+export const LOG_NAMES = ['events', 'processed'] as const
+export type LogName = (typeof LOG_NAMES)[number]
 
 /** What a log accepts. */
 export type NewRecord<Name extends LogName = LogName> = {

@@ -5,11 +5,11 @@ import type { Approval, ContentType } from '../protocol/stream-output.ts'
 import { estimateTokensOfLength } from './options.ts'
 
 export interface BufferOptions {
-  initialContent?: string
-  origin?: MessageOrigin
+  initialContent?: string | undefined
+  origin?: MessageOrigin | undefined
   providerId?: string
-  toolName?: string
-  callId?: string
+  toolName?: string | undefined
+  callId?: string | undefined
   isHeld?: boolean
   estimateTokens?: (totalLength: number) => number
 }

@@ -73,18 +73,17 @@ function newBuffer(
   payload: Partial<StreamEventPayload<'item_start'>> & { item_id: string },
   contentType: ContentType,
 ): ContentBuffer {
-  const { item_id: itemId, initial_content, origin, name, call_id } = payload
-  const initialContent =
-    contentType === 'tool_call' ? (payload.arguments ?? initial_content) : initial_content
-  const isUser = origin === 'user' || (contentType === 'message' && isPromptItem(itemId))
+  const { item_id: itemId, initial_content, name: toolName, call_id: callId } = payload
+  const isCall = contentType === 'tool_call'
+  const isUser = payload.origin === 'user' || (contentType === 'message' && isPromptItem(itemId))
   const buffer = new ContentBuffer(itemId, contentType, {
+    initialContent: isCall ? (payload.arguments ?? initial_content) : initial_content,
+    origin: isUser ? 'user' : payload.origin,
     providerId: turn.providerId,
-    isHeld: contentType === 'tool_call' ? !turn.rules.showToolArguments || !name : isUser,
+    toolName,
+    callId,
+    isHeld: isCall ? !turn.rules.showToolArguments || !toolName : isUser,
     estimateTokens: turn.rules.estimateTokens,
-    ...(initialContent !== undefined && { initialContent }),
-    ...(isUser ? { origin: 'user' } : origin !== undefined && { origin }),
-    ...(name !== undefined && { toolName: name }),
-    ...(call_id !== undefined && { callId: call_id }),
   })
   buffer.threshold = turn.rules.gradient.threshold(0)
   return buffer
@@ -276,7 +275,6 @@ function requestApproval(turn: TurnState, item: ApprovalRequestItem): readonly E
   return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update'))]
 }
 
-/** Emits the call again, with the answer. */
 function showApproval(turn: TurnState, item: ApprovalResponseItem): readonly Effect[] {
   for (const call of turn.calls.withId(item.call_id)) {
     if (call.approval?.id !== item.approval_id) continue
@@ -285,8 +283,6 @@ function showApproval(turn: TurnState, item: ApprovalResponseItem): readonly Eff
   }
   return NOTHING
 }
-
-/** When growing text is emitted. */
 
 export const NOTHING: readonly Effect[] = []
 

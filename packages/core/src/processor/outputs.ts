@@ -1,5 +1,3 @@
-/** Builds all outputs. */
-
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { Usage } from '../protocol/stream-event.ts'
@@ -40,7 +38,6 @@ export function renderEmission(rules: TurnRules, emission: Emission): StreamOutp
   }
 }
 
-/** Renders the item from its buffer. */
 export function snapshot(
   { turnId, threadId }: TurnRules,
   buffer: ContentBuffer,
@@ -61,7 +58,6 @@ export function snapshot(
   }
 }
 
-/** The answer as part of a snapshot. */
 export function approvalOf(item: ApprovalResponseItem): Approval {
   const { approval_id: id, approved, reason, answered_by: by, answered_at: answeredAt } = item
   return {
@@ -97,7 +93,6 @@ export function completedCall(
   return Object.assign(snapshot(rules, call, 'complete'), { toolOutput, success })
 }
 
-/** An item that failed or was cancelled. */
 export function failedItem(
   rules: TurnRules,
   buffer: ContentBuffer,

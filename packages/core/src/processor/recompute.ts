@@ -20,24 +20,14 @@ export class OutputReplay {
     this.#onOutput = onOutput
   }
 
-  /** Emits what the timer would have emitted by `at`, then what the event causes. */
-  apply(event: StreamEvent, at: number): void {
-    this.#runTimer(at)
-    this.#step(event, at)
-  }
-
-  /** Emits everything that is left. For recordings without an end. */
-  flush(at: number): void {
-    this.#runTimer(at)
-    this.#step({ type: 'flush' }, at)
-  }
-
-  #runTimer(until: number): void {
-    while (this.#wakeAt <= until) {
-      const at = this.#wakeAt
+  /** Emits what the timer would have emitted by `at`, then what the input causes: `flush` emits everything that is left. */
+  apply(input: StreamEvent | { type: 'flush' }, at: number): void {
+    while (this.#wakeAt <= at) {
+      const due = this.#wakeAt
       this.#wakeAt = Infinity
-      this.#step({ type: 'timer' }, at)
+      this.#step({ type: 'timer' }, due)
     }
+    this.#step(input, at)
   }
 
   #step(input: StepInput, at: number): void {

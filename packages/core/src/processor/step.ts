@@ -269,7 +269,6 @@ export interface TurnState {
   readonly unsent: Map<string, Emission>
   /** When the timer is due; Infinity when it is not set. */
   wakeAt: number
-  /** Subjects already reported. */
   readonly reported: Set<string>
 }
 
@@ -292,7 +291,6 @@ export function createTurnState(options: ResolvedOptions, minGrowth = 0): TurnSt
   }
 }
 
-/** Releases all item state. */
 export function releaseItems(turn: TurnState): void {
   const { items, calls, ignored, finished, unsent, reported } = turn
   for (const each of [items, calls, ignored, finished, unsent, reported]) each.clear()

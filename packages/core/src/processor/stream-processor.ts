@@ -253,7 +253,6 @@ export class EmissionQueue {
 }
 
 interface Sink<Delivery> {
-  /** Emits snapshots in order. */
   readonly emit: (emissions: readonly Emission[]) => Delivery
   /** Called with the result of `emit` for emissions caused by the timer. */
   readonly onTimed?: (delivery: Delivery) => void
@@ -316,7 +315,6 @@ export class ProcessorCore<Delivery = void> {
     this.#cancelTimer = undefined
   }
 
-  /** Releases everything. */
   release(): void {
     this.stopTimer()
     releaseItems(this.turn)
@@ -379,7 +377,6 @@ export class LiveProcessor {
     this.#core.apply({ type: 'flush' })
   }
 
-  /** Stops emitting. */
   release(): void {
     this.#core.release()
   }

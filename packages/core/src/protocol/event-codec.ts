@@ -60,7 +60,6 @@ interface Template {
   readonly after: string
 }
 
-/** Returns the JSON of an event. */
 export function eventText(event: StreamEvent): string {
   return hasAttachments(event) ? joinPieces(event) : JSON.stringify(event)
 }
@@ -108,14 +107,9 @@ export function isPlainDelta(payload: StreamEventPayload<'item_delta'>): boolean
 
 /** Throws RECORD_INVALID for an event without id or timestamp, which no log can store. */
 export function checkEnvelope(event: unknown): void {
-  if (!isRecord(event)) throw new TurnstreamError('RECORD_INVALID', 'an event is not an object')
-  const { event_id: eventId, timestamp } = event
-  if (typeof eventId !== 'string') {
-    throw new TurnstreamError('RECORD_INVALID', 'event_id is not a string')
-  }
-  if (typeof timestamp !== 'number' || !Number.isFinite(timestamp)) {
-    throw new TurnstreamError('RECORD_INVALID', 'timestamp is not a finite number')
-  }
+  if (!isRecord(event)) throw invalid('an event is not an object')
+  if (typeof event['event_id'] !== 'string') throw invalid('event_id is not a string')
+  if (!Number.isFinite(event['timestamp'])) throw invalid('timestamp is not a finite number')
 }
 
 interface NumberedTemplate extends Template {
@@ -323,7 +317,6 @@ export class EventDecoder {
     return event
   }
 
-  /** Returns the event id. */
   #moveTo({ idPrefix }: Template, counter: number, timestamp: number): string {
     if (counter < 0 || counter > MAX_COUNTER) throw corrupt(`the counter would be ${counter}`)
     if (timestamp < 0 || !Number.isSafeInteger(timestamp)) {
@@ -429,6 +422,10 @@ function sharedLength(a: string, b: string): number {
   while (length < a.length && a.charCodeAt(length) === b.charCodeAt(length)) length += 1
   const last = b.charCodeAt(length - 1)
   return last >= 0xd800 && last < 0xdc00 ? length - 1 : length
+}
+
+function invalid(detail: string): TurnstreamError {
+  return new TurnstreamError('RECORD_INVALID', detail)
 }
 
 function corrupt(detail: string, cause?: unknown): TurnstreamError {

@@ -24,7 +24,6 @@ export function startItem(items: Items, payload: Start): Items {
   return items.set(payload.item_id, { phase: 'open', start, text: initialText(start) })
 }
 
-/** Returns an open item. */
 export function startedOf(items: Items, itemId: string): StartedItem | undefined {
   const entry = items.get(itemId)
   return entry?.phase === 'open' ? itemSoFar(entry.start, entry.text) : undefined

@@ -18,37 +18,36 @@ export class LineDecoder {
 
   /** Returns the lines that the chunk completes. Throws when a line is too long. */
   feed(chunk: Uint8Array): string[] {
-    const lines: string[] = []
-    this.#read(this.#utf8.decode(chunk), lines)
-    return lines
+    return this.#read(this.#utf8.decode(chunk))
   }
 
   /** Returns the last line, which may lack its line break. */
   end(): string[] {
-    const lines: string[] = []
-    this.#read(this.#utf8.end(), lines)
+    const lines = this.#read(this.#utf8.end())
     if (this.#line.length > 0) lines.push(this.#takeLine(''))
     return lines
   }
 
-  #read(text: string, lines: string[]): void {
+  #read(text: string): string[] {
+    const lines: string[] = []
     let start = 0
     for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
       lines.push(this.#takeLine(text.slice(start, end)))
       start = end + 1
     }
-    if (start < text.length) this.#keep(text.slice(start))
+    if (start < text.length) this.#append(text.slice(start))
+    return lines
   }
 
   #takeLine(end: string): string {
-    this.#keep(end)
+    this.#append(end)
     const line = this.#line.drain()
     const text = this.#isFirst && line.startsWith(BYTE_ORDER_MARK) ? line.slice(1) : line
     this.#isFirst = false
     return text.endsWith('\r') ? text.slice(0, -1) : text
   }
 
-  #keep(text: string): void {
+  #append(text: string): void {
     this.#line.push(text)
     if (this.#line.length > this.#maxLineChars) {
       throw new SseLimitError('maxLineChars', this.#maxLineChars)

@@ -69,7 +69,7 @@ test('an event for an unknown item is ignored', () => {
   const [start] = toolsTurn()
   const payload = { type: 'item_delta', item_id: 'none', delta_content: 'x' } as const
   replay.apply({ ...start!, type: 'item_delta', payload }, 0)
-  replay.flush(0)
+  replay.apply({ type: 'flush' }, 0)
   expect(shown).toEqual([])
 })
 
@@ -79,6 +79,6 @@ test('a flush emits what is left of a turn without an end', () => {
   const events = toolsTurn().slice(0, 12)
   for (const event of events) replay.apply(event, event.timestamp)
   const before = shown.length
-  replay.flush(events.at(-1)!.timestamp)
+  replay.apply({ type: 'flush' }, events.at(-1)!.timestamp)
   expect(shown.slice(before)).toHaveLength(1)
 })

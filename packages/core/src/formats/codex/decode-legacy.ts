@@ -39,7 +39,7 @@ const EVENTS = new Map<string, (fields: Fields, message: Fields) => Decoded>([
   ['agent_reasoning', ({ text }) => completeText('reasoning', text)],
   ['agent_reasoning_raw_content', ({ text }) => completeText('reasoning', text)],
   ['agent_reasoning_section_break', () => ({ type: 'reasoning_break' })],
-  ['token_count', tokenCount],
+  ['token_count', ({ info }) => threadUsage(info, 'total_token_usage', 'last_token_usage')],
   ['session_configured', ({ model }) => modelKnown(model)],
   ['raw_response_item', (_, message) => rawItemEvent(message)],
   ['raw_response_completed', rawResponseCompleted],
@@ -136,11 +136,6 @@ function reasoning(message: Fields, index: 'summaryIndex' | 'contentIndex'): Dec
 function completeText(kind: MessageItem['kind'], value: unknown): Decoded {
   const text = requireText(value, kind === 'reasoning' ? 'text' : 'message')
   return { type: 'text', item: { kind, id: undefined, text, metadata: {} } }
-}
-
-function tokenCount({ info }: Fields): Decoded {
-  const { total_token_usage: total, last_token_usage: last } = asFields(info)
-  return threadUsage(total, last)
 }
 
 function rawResponseCompleted({ tokenUsage, usage }: Fields): Decoded {

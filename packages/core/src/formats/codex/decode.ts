@@ -140,7 +140,7 @@ const NOTIFICATIONS = new Map<string, (params: Fields) => Decoded>([
   ['rawResponseItem/completed', ({ item }) => rawItemEvent(item)],
   ['rawResponse/completed', ({ usage }) => ({ type: 'response_completed', usage: usageOf(usage) })],
   ['turn/plan/updated', planUpdate],
-  ['thread/tokenUsage/updated', tokenUsage],
+  ['thread/tokenUsage/updated', ({ tokenUsage }) => threadUsage(tokenUsage, 'total', 'last')],
   [
     'thread/settings/updated',
     ({ threadSettings }) => modelKnown(asFields(threadSettings)['model']),
@@ -256,11 +256,6 @@ function reasoning(params: Fields, index: 'summaryIndex' | 'contentIndex'): Deco
 function toolCall({ callId, ...call }: Fields): Decoded {
   if (callId === undefined) throw missing('callId')
   return itemEvent('item_started', { ...call, type: 'dynamicToolCall', id: callId })
-}
-
-function tokenUsage({ tokenUsage }: Fields): Decoded {
-  const { total, last } = asFields(tokenUsage)
-  return threadUsage(total, last)
 }
 
 function error({ error, willRetry }: Fields): Decoded {

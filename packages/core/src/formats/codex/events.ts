@@ -1,5 +1,3 @@
-/** Common event types for all codex grammars. */
-
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
 import {
@@ -110,7 +108,8 @@ export function reasoningDelta(id: string | undefined, fields: Fields, index: st
   return { type: 'reasoning_delta', id, part, text }
 }
 
-export function threadUsage(total: unknown, last: unknown): Decoded {
+export function threadUsage(counts: unknown, totalName: string, lastName: string): Decoded {
+  const { [totalName]: total, [lastName]: last } = asFields(counts)
   const counted = usageOf(total)
   return counted && { type: 'thread_usage', total: counted, last: usageOf(last) }
 }
@@ -187,7 +186,9 @@ const REASONING = new Set([...MESSAGE, 'summary', 'summary_text', 'raw_content']
 /** Fields with the result of a call; all others are input. */
 const RESULTS = new Set([...COMMON_FIELDS, 'durationMs', 'result', 'results', 'status'])
 
-const TOOLS = new Map<string, (item: Fields, type: string) => Omit<ToolItem, 'kind' | 'id'>>([
+type ToolParts = Omit<ToolItem, 'kind' | 'id'>
+
+const TOOLS = new Map<string, (item: Fields, type: string) => ToolParts>([
   ['commandExecution', commandExecution],
   ['fileChange', fileChange],
   ['mcpToolCall', mcpToolCall],
@@ -279,7 +280,7 @@ function mcpToolCall(item: Fields, type: string) {
   })
 }
 
-function dynamicToolCall(item: Fields, type: string): Omit<ToolItem, 'kind' | 'id'> {
+function dynamicToolCall(item: Fields, type: string): ToolParts {
   const { namespace, tool: name, contentItems, success } = item
   const hasParts = asList(contentItems).length > 0
   const hasAnswer = hasParts || success === true
@@ -332,15 +333,11 @@ function otherTool(item: Fields, type: string) {
   })
 }
 
-interface ToolParts {
-  args: string | undefined
-  metadata: Fields
-  text: string | undefined
-  success: boolean
+interface ToolFields extends Pick<ToolItem, 'args' | 'metadata'>, Omit<ToolOutput, 'metadata'> {
   results?: Fields
 }
 
-function tool(name: string, parts: ToolParts): Omit<ToolItem, 'kind' | 'id'> {
+function tool(name: string, parts: ToolFields): ToolParts {
   const { args, text, success, results = {} } = parts
   const metadata = fieldsWithout(parts.metadata)
   const output = { text, success, metadata: { ...metadata, ...fieldsWithout(results) } }

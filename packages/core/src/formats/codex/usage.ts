@@ -61,7 +61,6 @@ export class TurnUsage {
     this.#settled = undefined
   }
 
-  /** The thread's counts before the turn. */
   addEarlierTotal(threadId: string | undefined, total: Usage): void {
     this.#threadId = threadId
     this.#total = total
@@ -81,7 +80,6 @@ export class TurnUsage {
     this.#grown = this.#before === undefined ? total : combine(total, this.#before, -1)
   }
 
-  /** The counts of one response of the turn. */
   addResponse(usage: Usage): void {
     this.#responses = sum(this.#responses, usage)
   }

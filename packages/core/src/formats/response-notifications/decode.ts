@@ -3,7 +3,6 @@ import { isRecord } from '../../protocol/json.ts'
 import { type Fields, Malformed } from '../fields.ts'
 import { TEXT_EVENTS } from '../responses/decode.ts'
 
-/** How to handle a notification. */
 export type NotificationAction = 'begin' | 'text' | 'call' | 'item' | 'finish' | 'fail' | 'ignore'
 
 /** Action of each known type. Text types are spelled as in the Responses API. */
