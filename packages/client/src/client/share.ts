@@ -158,14 +158,14 @@ function shareStream({ stream, locks, channel, send, signal, report }: Sharing):
   return ended.finally(() => stopWaiting?.())
 }
 
-/** Answers a page that asks, also without anything to join yet. */
-function answerTo(feed: Feed, message: Message): Message {
-  return feed.cursor === START ? message : { ...message, state: stateOf(feed) }
-}
-
-/** What a page needs to join. Turns that are not stored yet stay with their page, which alone learns of a refusal. */
-function stateOf({ view, cursor, older }: Feed): State {
-  return { view: { turns: view.turns.filter(({ started }) => started) }, cursor, older }
+/**
+ * Answers a page that asks, also without anything to join yet. Turns that are not stored yet stay with their page, which
+ * alone learns of a refusal.
+ */
+function answerTo({ view, cursor, older }: Feed, message: Message): Message {
+  if (cursor === START) return message
+  const turns = view.turns.filter(({ started }) => started)
+  return { ...message, state: { view: { turns }, cursor, older } }
 }
 
 /** Takes what another page has, except for what is newer or only submitted here. */

@@ -234,10 +234,6 @@ const encoder = new TextEncoder()
 // Without a group that repeats, which overflows the stack of the engine in a long text.
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-function isBase64(text: string): boolean {
-  return text.length % 4 === 0 && BASE64.test(text)
-}
-
 /** Undefined for a line of an unknown kind. */
 function bytesOf({ text, base64 }: Fields): Uint8Array | undefined {
   if (text !== undefined) {
@@ -245,7 +241,9 @@ function bytesOf({ text, base64 }: Fields): Uint8Array | undefined {
     return encoder.encode(text)
   }
   if (base64 === undefined) return undefined
-  if (typeof base64 !== 'string' || !isBase64(base64)) throw new LineFault('base64 is malformed')
+  if (typeof base64 !== 'string' || base64.length % 4 !== 0 || !BASE64.test(base64)) {
+    throw new LineFault('base64 is malformed')
+  }
   return fromBinary(atob(base64))
 }
 

@@ -37,8 +37,13 @@ export function redacting(secrets: readonly string[]): Redact {
 /** Returns how secrets may be spelled in a text. Longest first: one may be part of another. */
 export function secretSpellings(secrets: readonly string[]): string[] {
   const known = [...new Set(secrets)].filter(({ length }) => length >= MIN_SECRET_CHARS)
-  const spellings = [...new Set(known.flatMap(spellingsOf))]
-  return spellings.toSorted((a, b) => b.length - a.length)
+  const spellings = known.flatMap((secret) => [
+    secret,
+    ...inUrls(secret),
+    ...inJson(secret),
+    ...inBase64(secret),
+  ])
+  return [...new Set(spellings)].toSorted((a, b) => b.length - a.length)
 }
 
 /** Redacts exactly these texts, in a text of any length. */
@@ -53,10 +58,6 @@ export const redactShapes: Redact = redacting([])
 
 function escaped(text: string): string {
   return text.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`)
-}
-
-function spellingsOf(secret: string): string[] {
-  return [secret, ...inUrls(secret), ...inJson(secret), ...inBase64(secret)]
 }
 
 function inUrls(secret: string): string[] {

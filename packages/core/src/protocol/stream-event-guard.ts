@@ -261,7 +261,8 @@ const HAS_USAGE: ReadonlySet<unknown> = new Set<StreamEventType>([
 function completeItem(payload: Fields, { started }: LenientOptions): Fields {
   const { item_id: itemId, final_item: final } = payload
   if (!isRecord(final) || isCompleteItem(final)) return payload
-  const item = withoutUnset(final)
+  const set = Object.entries(final).filter(([, value]) => !isUnset(value))
+  const item: Fields = Object.fromEntries(set)
   const start = isString(itemId) ? started?.(itemId) : undefined
   const type = item['type'] ?? start?.type ?? typeByFields(item)
   const known: Fields = { id: itemId, type }
@@ -284,10 +285,6 @@ function isCompleteItem(item: Fields): boolean {
 
 /** Some serializers write a field that nothing set as null. */
 const isUnset: Check = (value) => value === null || value === undefined
-
-function withoutUnset(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isUnset(value)))
-}
 
 /** A null stays where the type allows it, and in unknown fields. */
 function withoutUnsetOptional(payload: Fields): Fields {
@@ -321,12 +318,10 @@ function typeByFields(item: Fields): OutputItem['type'] | undefined {
 function normalizeUsage(payload: Fields, { onUsageDropped }: LenientOptions): Fields {
   if (!('usage' in payload) || isUsage(payload['usage'])) return payload
   const { usage, ...rest } = payload
-  const renamed = isRecord(usage) ? renameCounts(usage) : undefined
+  const { prompt, completion, total, ...others } = isRecord(usage) ? usage : {}
+  const counts = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total }
+  const renamed = { ...counts, ...others }
   if (isUsage(renamed)) return { ...rest, usage: renamed }
   onUsageDropped?.()
   return rest
-}
-
-function renameCounts({ prompt, completion, total, ...rest }: Fields): Fields {
-  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total, ...rest }
 }

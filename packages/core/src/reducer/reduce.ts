@@ -100,14 +100,11 @@ function hasEnded({ status }: Head): boolean {
 
 /** The first terminal event decides; only usage may follow it. */
 function reduceLate(state: ReducerState, event: StreamEvent): ReducerState {
-  const usage = lateUsage(state.head, event)
-  return usage ? record(state, event, { ...state.head, usage }, state.items) : state
-}
-
-function lateUsage(head: Head, event: StreamEvent): Usage | undefined {
-  if (event.type === 'usage_update') return event.payload.usage
-  if (event.type === 'response_done' && !head.usage) return event.payload.usage
-  return undefined
+  const { head, items } = state
+  const isUsage =
+    event.type === 'usage_update' || (event.type === 'response_done' && head.usage === undefined)
+  const usage = isUsage ? event.payload.usage : undefined
+  return usage ? record(state, event, { ...head, usage }, items) : state
 }
 
 /** Records that the event was seen and, if it changed something, when. */
@@ -116,12 +113,9 @@ function record(state: ReducerState, event: StreamEvent, head: Head, items: Item
   // No effect, but recorded: a stray delta must stay stray when it is repeated after its item started.
   if (head === state.head && items === state.items) return { ...state, seen }
   const updatedAt = Math.max(state.updatedAt, event.timestamp)
-  return { seen, head: head.id === '' ? named(head, event) : head, items, updatedAt }
-}
-
-/** Before `response_start`, a response is identified by its run and its first event. */
-function named(head: Head, event: StreamEvent): Head {
-  return { ...head, id: event.run_id, created_at: event.timestamp }
+  // Before `response_start`, a response is identified by its run and its first event.
+  const named = head.id === '' && { id: event.run_id, created_at: event.timestamp }
+  return { seen, head: named ? { ...head, ...named } : head, items, updatedAt }
 }
 
 function startResponse(head: Head, payload: StreamEventPayload<'response_start'>): Head {

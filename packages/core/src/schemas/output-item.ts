@@ -46,12 +46,7 @@ export function itemSchema<More extends z.ZodRawShape>(more: More) {
       success: z.boolean(),
       ...more,
     }),
-    variant('approval_request', {
-      ...common,
-      approval_id: idSchema,
-      call_id: z.string(),
-      ...more,
-    }),
+    variant('approval_request', { ...common, approval_id: idSchema, call_id: z.string(), ...more }),
     variant('approval_response', {
       ...common,
       approval_id: idSchema,

@@ -281,11 +281,7 @@ function isPrelude(event: CodexEvent): boolean {
 }
 
 /** Position in the input. `skipping`: the response failed, but its turn has not ended. */
-type Position =
-  | { at: 'before' }
-  | { at: 'between' }
-  | { at: 'inside'; scope: Scope }
-  | { at: 'skipping'; scope: Scope }
+type Position = { at: 'before' | 'between' } | { at: 'inside' | 'skipping'; scope: Scope }
 
 /** How an event changes the position, before anything else. */
 type Step = 'ignore' | 'stay' | 'enter' | 'replace' | 'leave'

@@ -121,10 +121,7 @@ export class NotificationTranslation extends ResponsesTranslation {
     const { name, id: call_id } = call
     switch (change.change) {
       case 'opened':
-        return this.writer.openItem(key, 'function_call', {
-          ...(name !== '' && { name }),
-          call_id,
-        })
+        return this.writer.openItem(key, 'function_call', { ...(name !== '' && { name }), call_id })
       case 'grown':
         return this.writer.append(key, change.fragment)
       case 'completed':
