@@ -23,10 +23,7 @@ export interface ClientOptions {
   readonly token?: Token | undefined
   /** Called when a request is refused with 401 or 403, also while reconnecting. Returns the token for one more try. */
   readonly onAuth?: OnAuth | undefined
-  /**
-   * Called when a submit, cancel, approval or deletion is sent, waits to be sent again, and is answered: to show why it
-   * waits.
-   */
+  /** Called when a submit or another command is sent, waits to be sent again, and is answered. */
   readonly onDelivery?: ((delivery: Delivery) => void) | undefined
   /** Shows tool calls while the model still writes their arguments, as `toolArgumentsText`. Default false. */
   readonly streamArguments?: boolean

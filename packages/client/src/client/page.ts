@@ -3,10 +3,7 @@ import type { Clock } from '@turnstream/core/internal/async/clock'
 /** The page that a client runs in. */
 export interface PageLifecycle {
   readonly isHidden: () => boolean
-  /**
-   * Calls `listener` when the page is shown again or the network is back, and `onHide` when the page is hidden. Returns a
-   * function that stops both.
-   */
+  /** Calls `listener` when the page is shown or the network is back, and `onHide` when it is hidden, until stopped. */
   readonly onWake: (listener: () => void, onHide?: () => void) => () => void
   /** Runs a task before the next frame is drawn, or soon where none is. Tasks of one frame run in one go. */
   readonly nextFrame: (task: () => void) => void

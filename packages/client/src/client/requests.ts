@@ -38,10 +38,7 @@ export interface Requests {
   readonly token: () => Promise<string | undefined>
   /** Sends a request once. Throws ClientError unless the response is 2xx. */
   readonly send: (path: string, init?: RequestInit) => Promise<Response>
-  /**
-   * Posts a body, or deletes without one, until it is answered, over lost connections. `onStart` gets a function that abandons it:
-   * then it rejects with `ABORTED`.
-   */
+  /** Posts a body, or deletes without one, until it is answered. Rejects with `ABORTED` once it is abandoned. */
   readonly deliver: (
     path: string,
     body?: object,

@@ -175,10 +175,7 @@ function adopt(feed: Feed, { view, cursor, older }: State): void {
   feed.cursor = cursor
 }
 
-/**
- * Returns how locks and channels are named. Pages of another user, of another gateway or with another version of these
- * messages have nothing in common.
- */
+/** Returns how locks and channels are named: by user, by gateway, and by the version of these messages. */
 async function namesOf({ baseUrl, query, token }: Context, key?: string) {
   const credential = new TextEncoder().encode(key ?? (await token()) ?? '')
   const hash = new Uint32Array(await crypto.subtle.digest('SHA-256', credential)).join('-')

@@ -2,10 +2,7 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
-  /**
-   * Milliseconds since an arbitrary fixed moment, for measuring durations. Unaffected by changes of the
-   * system time. Defaults to `now()`.
-   */
+  /** Milliseconds for measuring durations, unaffected by changes of the system time. Defaults to `now()`. */
   monotonic?(): number
   /** Runs `task` once after `ms`; the returned function cancels it. */
   after(ms: number, task: () => void): () => void

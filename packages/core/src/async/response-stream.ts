@@ -84,9 +84,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     return stream
   }
 
-  /**
-   * Adds an event. Throws BACKPRESSURE when the buffer is full: the producer decides whether to wait, drop or abort.
-   */
+  /** Adds an event. Throws BACKPRESSURE when the buffer is full: the producer may wait, drop or abort. */
   addEvent(event: T): void {
     this.#assertRoomFor(1)
     this.#deliver(event)
@@ -140,10 +138,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     return this.#state.phase === 'aborted'
   }
 
-  /**
-   * Starts an iteration. Leaving it early loses nothing: the next one continues. A second concurrent
-   * iteration throws ITERATION_ERROR.
-   */
+  /** Starts an iteration, which continues the one before. Two at the same time throw ITERATION_ERROR. */
   [Symbol.asyncIterator](): AsyncIterableIterator<T, undefined> {
     const reader: Reader = { finished: false }
     return {

@@ -146,10 +146,7 @@ const NOT_IDS = /^(?:model|provider|agent)(?:_id|Id)$/
 const OPAQUE =
   /^(?:trace_context|obfuscation|system_fingerprint|signature|thought_?signature|encrypted_content)$/i
 
-/**
- * Removes what is not compared. Ids are replaced by their order of appearance, so that it still matters which call an
- * output answers.
- */
+/** Removes what is not compared. Ids become their order of appearance, so that references still count. */
 function normalizer({ ids = false, times = false }: CompareOptions): (value: unknown) => unknown {
   const places = new Map<string, number>()
   const placeOf = (id: string): string => {

@@ -17,10 +17,7 @@ const UNFINISHED: ErrorObject = {
   message: 'The provider did not finish this item',
 }
 
-/**
- * Tracks the items of a turn that have not ended, and settles them when the turn ends. Takes every payload of the log in
- * order, live or replayed.
- */
+/** Tracks the open items of a turn, and settles them when it ends. Takes every payload of the log in order. */
 export class UnsettledItems {
   readonly #runId: string
   readonly #open = new OpenItems()

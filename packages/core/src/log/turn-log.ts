@@ -99,9 +99,7 @@ export interface WriterOptions<Entry> {
   readonly retryMaxMs?: number
   /** Called with records once they are durable and visible, in order, and never from within `write`. */
   readonly onStored?: (stored: readonly Entry[]) => void
-  /**
-   * Called once, when nothing more can be stored, and never from within `write`. Records not stored by then are lost.
-   */
+  /** Called once, when nothing more can be stored, never from within `write`. Records not yet stored are lost. */
   readonly onFailed?: (error: unknown) => void
 }
 
@@ -344,10 +342,7 @@ export interface TurnLog {
   /** Returns the state of `processed`. */
   snapshot(turnId: string): Promise<TurnSnapshot>
 
-  /**
-   * Returns the Response stored with the seal of `events`. Undefined when the turn is unknown, runs, has
-   * expired, or was sealed without one.
-   */
+  /** Returns the Response stored with the seal of `events`, if the turn has one and has not expired. */
   getResponse(turnId: string): Promise<string | undefined>
 
   /** Lists open turns of this tenant whose lease has expired, by the store's clock. */
@@ -376,10 +371,7 @@ export interface TurnLog {
    */
   putThread(thread: NewThread, replaces?: Replaced): Promise<ThreadRecord>
   getThread(threadId: string): Promise<ThreadRecord | undefined>
-  /**
-   * Lists the most recently changed threads first. A thread expires when it has no turns or turn records left
-   * and was not put for the retention.
-   */
+  /** Lists the most recently changed first. A thread expires when it has no turns and was not put for the retention. */
   listThreads(options?: PageOptions): Promise<Page<ThreadRecord>>
 
   /** The number of threads of this tenant. May include recently expired ones. */
@@ -396,9 +388,6 @@ export interface TurnLog {
   /** Size of the stored data of all tenants. */
   storedBytes(): Promise<number>
 
-  /**
-   * Waits for calls in flight, then releases everything. Readers end with STORE_CLOSED. Closes the store for
-   * all tenants. Idempotent.
-   */
+  /** Waits for calls in flight, then closes the store for all tenants. Readers end with STORE_CLOSED. Idempotent. */
   close(): Promise<void>
 }

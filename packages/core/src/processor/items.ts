@@ -230,10 +230,7 @@ function stray(turn: TurnState, itemId: string): readonly Effect[] {
   return reportOnce(turn, 'ITEM_UNKNOWN', itemId, `${itemId} is not open`)
 }
 
-/**
- * Emits a complete call, and keeps it until its output arrives, unless the output came first: call and output are two
- * provider items, but one item for the reader.
- */
+/** Emits a complete call, and keeps it until its output arrives: for the reader the two are one item. */
 function registerCall(turn: TurnState, call: ContentBuffer, item: FunctionCall): readonly Effect[] {
   call.finishCall(item.name, item.call_id, item.arguments)
   call.approval = item.approval

@@ -171,10 +171,7 @@ function withdraw(turn: TurnState, emission: Emission): readonly Effect[] {
   return NOTHING
 }
 
-/**
- * Returns the emissions that must be retried before `emission` because they failed after it was decided: the
- * start of the turn comes first, its end comes last.
- */
+/** Returns failed emissions to retry before this one: the start of the turn comes first, its end comes last. */
 export function prerequisites(turn: TurnState, emission: Emission): readonly Emission[] {
   const needed: Emission[] = []
   if (turn.opening?.fate === 'lost' && emission.kind !== 'opening') {

@@ -70,10 +70,7 @@ export class StreamProcessor {
     return this.#destroyed ?? handled(this.#flush())
   }
 
-  /**
-   * Flushes, then releases everything. Rejects when the flush fails, but releases the timer and the buffers
-   * in any case. Further calls return the same promise.
-   */
+  /** Flushes and releases everything, also if the flush fails: then it rejects. Repeated calls return one promise. */
   destroy(): Promise<void> {
     this.#closed = true
     this.#destroyed ??= handled(this.#destroy())

@@ -14,10 +14,7 @@ export interface AppendFrame {
   readonly status: SnapshotStatus
 }
 
-/**
- * Applies an append to an item. Returns undefined when the frame does not continue the item; the client must
- * then reconnect without a cursor.
- */
+/** Applies an append to an item. Returns undefined when it does not continue it: then reconnect without a cursor. */
 export const applyAppend = <T extends ItemSnapshot>(item: T, frame: AppendFrame): T | undefined => {
   const content = item.content + frame.text
   const isNext =

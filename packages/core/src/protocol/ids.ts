@@ -52,10 +52,7 @@ export function clientCallId({ call_id, id = '' }: { call_id: string; id?: strin
 
 const MAX_CALL_ID_CHARS = 64
 
-/**
- * Shortens call ids that OpenAI's Responses API would refuse. The same id gives the same result, and nearly
- * always a unique one.
- */
+/** Shortens call ids that OpenAI's Responses API would refuse, always to the same and nearly always to a unique id. */
 export function shortCallId(callId: string): string {
   if (callId.length <= MAX_CALL_ID_CHARS) return callId
   let hash = 0xcbf29ce484222325n

@@ -34,10 +34,7 @@ export function isInputItem(runId: string, itemId: string): boolean {
   return itemId.startsWith(`${runId}-input-`)
 }
 
-/**
- * Returns the id of the n-th message of a run's prompt. Spells `PROMPT` out, so that bundlers leave the constant out of the
- * client.
- */
+/** Returns the id of the n-th message of a run's prompt. Without `PROMPT`, which clients need not bundle. */
 export const promptItemId = (runId: string, place: number): string =>
   `${runId}-user-prompt${place > 1 ? `-${place}` : ''}`
 

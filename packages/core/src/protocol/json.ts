@@ -42,10 +42,7 @@ export const MAX_JSON_NESTING = 500
 /** Maximum number of values of JSON from outside: members and elements. Far beyond real data, and parsed within milliseconds. */
 export const MAX_JSON_VALUES = 100_000
 
-/**
- * Parses a JSON object. Returns undefined for any other value, for text that is not JSON, and when it has too many
- * values, or is nested too deeply to serialise again.
- */
+/** Returns undefined for text that is no JSON object, has too many values, or is too deep to serialise again. */
 export function parseJsonObject(
   json: string,
   maxValues = MAX_JSON_VALUES,

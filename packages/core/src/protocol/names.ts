@@ -21,10 +21,7 @@ export const HEADERS = {
 /** Request headers that name the session of an agent: codex's and Claude Code's. */
 export const SESSION_HEADERS = [CODEX_SESSION, CLAUDE_CODE_SESSION] as const
 
-/**
- * Request headers that name the thread of a turn on vendors' APIs. Without a spread, so that bundlers leave it out of the
- * client.
- */
+/** Request headers that name a turn's thread on vendors' APIs. Without a spread, bundlers can drop it. */
 export const THREAD_HEADERS = [THREAD_ID, CODEX_SESSION, CLAUDE_CODE_SESSION] as const
 
 /** Names of SSE control frames. Records have no name, so `onmessage` receives all of them. */

@@ -1,7 +1,4 @@
-/**
- * Terminal control characters: C0 and C1 controls except tab and newline, DEL, and the
- * controls that change the direction of text.
- */
+/** C0 and C1 control characters except tab and newline, DEL, and controls that change the direction of text. */
 export const CONTROLS = String.raw`[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]`
 const CONTROL = new RegExp(CONTROLS, 'gu')
 

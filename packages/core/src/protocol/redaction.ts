@@ -13,10 +13,7 @@ const MIN_SECRET_CHARS = 4
 /** What base64 leaves of shorter secrets is too little to recognise. */
 const MIN_ENCODED_CHARS = 6
 
-/**
- * Redacts these secrets in every spelling (plain, URL, JSON, base64 as in Basic credentials), and everything
- * else that looks like a secret.
- */
+/** Redacts these secrets in every spelling (plain, URL, JSON, base64), and what looks like a secret. */
 export function redacting(secrets: readonly string[]): Redact {
   const spellings = secretSpellings(secrets)
   const margin = Math.max(MARGIN_CHARS, spellings[0]?.length ?? 0)

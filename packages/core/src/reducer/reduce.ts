@@ -86,9 +86,7 @@ export function reduce(state: ReducerState, given: StreamEvent): ReducerState {
   }
 }
 
-/**
- * Returns the Response so far. Its items are shared with the state and with other Responses: treat them as read-only.
- */
+/** Returns the Response so far. Its items are shared with the state and other Responses: treat them as read-only. */
 export function toResponse(state: ReducerState): ReducedResponse {
   const output_items = listItems(state.items)
   return { ...state.head, updated_at: state.updatedAt, output_items }

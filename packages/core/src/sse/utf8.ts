@@ -2,10 +2,7 @@ const STREAMING = { stream: true }
 const FIRST_NON_ASCII = 0x80
 const SMALL = 256
 
-/**
- * Decodes UTF-8 from chunks that may end inside a character. Malformed bytes become U+FFFD. Byte order marks
- * stay, because only the caller knows where the text starts.
- */
+/** Decodes UTF-8 chunks that may end inside a character. Malformed bytes become U+FFFD; byte order marks stay. */
 export class Utf8Decoder {
   readonly #streaming = newTextDecoder()
   readonly #whole = newTextDecoder()

@@ -48,10 +48,7 @@ function vendorText(message: string): string {
 const DISCONNECTED = /^stream disconnected before completion: (.*)$/s
 const CUT = /^(?:stream closed|transport error|network error|error sending request|websocket)/i
 
-/**
- * codex passes the body of a 400 on as the message, and reports failures of the provider that it does not know like a
- * lost connection.
- */
+/** The message may be the body of a 400. Unknown failures of the provider look like a lost connection. */
 function unclassified(message: string): ErrorObject {
   if (message.startsWith('{')) {
     return { code: vendorCode(400, message), message: vendorMessage(message) || message }

@@ -124,10 +124,7 @@ const TWIN_FIELDS = new Set([
   'type',
 ])
 
-/**
- * Keeps only raw messages that add to their duplicate. The others are the thread's history, or the summary that codex
- * makes for itself.
- */
+/** Keeps raw messages only if they add to their duplicate. Others are history, or codex's own summary. */
 export function rawItemEvent(value: unknown): Decoded {
   const item = rawItem(asFields(value))
   return item && { type: 'raw_item', item }

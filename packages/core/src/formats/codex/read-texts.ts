@@ -18,10 +18,7 @@ interface Progress {
   text: string | undefined
 }
 
-/**
- * Removes duplicates. Earlier app-servers send the same text up to three times: as an item with an id, as a stream
- * without one, and as a complete text.
- */
+/** Earlier app-servers send a text up to three times: as an item with an id, as a stream without one, and complete. */
 export class MessageFilter {
   readonly #progress: Record<Kind, Progress> = {
     message: newProgress(),

@@ -8,10 +8,7 @@ import { CodexCalls } from './read-calls.ts'
 import { MessageFilter, Messages } from './read-texts.ts'
 import { TurnUsage } from './usage.ts'
 
-/**
- * Translates the output of a codex app-server. The first of its three grammars to appear is used: some versions send
- * two at once, and everything twice.
- */
+/** Translates the output of a codex app-server by the first of its grammars to appear: some versions send two. */
 export function translateCodex(context: TranslationContext): Translation {
   return new CodexTranslation(context)
 }

@@ -39,10 +39,7 @@ function isEstimate(usage: Usage | undefined): boolean {
   return usage.prompt_tokens + usage.completion_tokens === 0 && usage.total_tokens > 0
 }
 
-/**
- * Usage of one turn. codex counts per thread and repeats itself, so the sum of its `last` counts is too high; the
- * growth of its `total` is correct.
- */
+/** codex counts per thread and repeats itself, so a sum of `last` counts is too high; the growth of `total` is not. */
 export class TurnUsage {
   #threadId: string | undefined
   #total: Usage | undefined
