@@ -42,7 +42,7 @@ export const MAX_JSON_NESTING = 500
 /** Maximum number of values of JSON from outside: members and elements. Far beyond real data, and parsed within milliseconds. */
 export const MAX_JSON_VALUES = 100_000
 
-/** Returns undefined for text that is no JSON object, has too many values, or is too deep to serialise again. */
+/** Parses a JSON object. Returns undefined for anything else, too many values, or nesting too deep to serialise. */
 export function parseJsonObject(
   json: string,
   maxValues = MAX_JSON_VALUES,
