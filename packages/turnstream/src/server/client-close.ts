@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import type { Context } from 'hono'
 import type { GatewayEnv } from './context.ts'
+import { once } from './once.ts'
 
 /**
  * Calls back when a response was sent or its client disconnected, possibly more than once, until the returned function
@@ -30,13 +31,10 @@ export function onResponseClose(response: ServerResponse, onClose: () => void): 
 export function onSent(response: ServerResponse, callback: (isSent: boolean) => void): void {
   const { socket } = response.req
   let isSent = false
-  let isOver = false
-  const end = () => {
-    if (isOver) return
-    isOver = true
+  const end = once(() => {
     release()
     callback(isSent)
-  }
+  })
   // Node also emits it for data that was lost.
   response.once('finish', () => {
     isSent = !socket.destroyed

@@ -21,6 +21,7 @@ import {
   type RequestFacts,
   type TurnListener,
 } from './metrics/gateway-metrics.ts'
+import { once } from './once.ts'
 import { Reattachment } from './reattachment.ts'
 import { type BodyLimits, boundedBody } from './request-body.ts'
 import { addApprovalRoute } from './routes/approvals.ts'
@@ -125,13 +126,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const providers = given instanceof Providers ? given : new Providers(given)
   const limits = new KeyLimits(options.limits, clock)
   const closing = new AbortController()
-  let closed: Promise<void> | undefined
-  const readiness = new Readiness({
-    log,
-    clock,
-    providers: providers.all,
-    isOpen: () => closed === undefined,
-  })
+  let isOpen = true
+  const readiness = new Readiness({ log, clock, providers: providers.all, isOpen: () => isOpen })
   const metrics = new GatewayMetrics({
     ...options,
     clock,
@@ -171,6 +167,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const forgetKeys = keys?.onReplace(() => context.streams.cutUnless(context.isInForce))
 
   async function shutDown(): Promise<void> {
+    isOpen = false
     try {
       await turns.shutdown(shutdownGraceMs)
       // The last records are still being delivered to readers.
@@ -190,10 +187,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     refused: (code) => metrics.refused(code),
     run: (request) => runTurn(request, { turns, spaces: access.spaces, closing: closing.signal }),
     start: () => turns.start(),
-    close: () => {
-      closed ??= shutDown()
-      return closed
-    },
+    close: once(shutDown),
   }
 }
 

@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { once as eventOnce } from 'node:events'
 import {
   createServer,
   type IncomingMessage,
@@ -34,6 +34,7 @@ import {
   type PortLimits,
   refusalsFor,
 } from './limits/port-limits.ts'
+import { once } from './once.ts'
 
 export interface ListenOptions extends Partial<PortLimits> {
   /** 127.0.0.1 by default. */
@@ -122,7 +123,6 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
     await options.log?.close()
     throw error
   }
-  let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {
     try {
@@ -135,10 +135,7 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
 
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
-    close: () => {
-      closed ??= close()
-      return closed
-    },
+    close: once(close),
   }
 }
 
@@ -231,7 +228,7 @@ function inTurn(start: RequestListener): RequestListener {
 async function open(server: Server, host: string, port: number): Promise<void> {
   try {
     server.listen({ port, host, backlog: BACKLOG })
-    await once(server, 'listening')
+    await eventOnce(server, 'listening')
   } catch (cause) {
     const { code = '', message } = cause as NodeJS.ErrnoException
     const detail = `cannot open port ${port} on ${host}: ${ADVICE[code] ?? message}`
@@ -249,7 +246,7 @@ const ADVICE: Record<string, string> = {
 }
 
 async function end(server: Server, connections: Connections, clock: Clock): Promise<void> {
-  const closed = once(server, 'close')
+  const closed = eventOnce(server, 'close')
   server.close()
   connections.end()
   const stopWaiting = clock.after(LAST_WRITES_MS, () => server.closeAllConnections())

@@ -5,6 +5,8 @@ import { HEADERS, ROUTES, SESSION_HEADERS } from '@turnstream/core/internal/prot
 import type { Context } from 'hono'
 import { onSent } from './client-close.ts'
 import type { ErrorHandler, GatewayEnv, TenantSpace } from './context.ts'
+import type { GatewayMetrics } from './metrics/gateway-metrics.ts'
+import { once } from './once.ts'
 
 /*
  * After a network cut, some clients of vendors' APIs send the same request again. It gets the turn whose reader left,
@@ -66,32 +68,23 @@ export interface Rejoined {
   readonly received: ReadonlySet<string>
 }
 
-interface ReattachmentMetrics {
-  /** Counts a request that got the turn of an earlier one. */
-  reattached(): void
-}
-
 interface ReattachmentOptions {
   /** How long a turn can be joined after its client left: two minutes by default, 0 for never. */
   readonly keepMs: number | undefined
   readonly clock: Pick<Clock, 'now'>
-  readonly metrics: ReattachmentMetrics
+  readonly metrics: Pick<GatewayMetrics, 'reattached'>
   readonly onError: ErrorHandler
 }
 
 export class Reattachment {
+  readonly #options: ReattachmentOptions
   readonly #keepMs: number
-  readonly #clock: Pick<Clock, 'now'>
-  readonly #metrics: ReattachmentMetrics
-  readonly #onError: ErrorHandler
   /** Notes being written, by tenant and key. */
   readonly #pending = new Map<string, Promise<unknown>>()
 
-  constructor({ keepMs = KEEP_MS, clock, metrics, onError }: ReattachmentOptions) {
-    this.#keepMs = keepMs
-    this.#clock = clock
-    this.#metrics = metrics
-    this.#onError = onError
+  constructor(options: ReattachmentOptions) {
+    this.#options = options
+    this.#keepMs = options.keepMs ?? KEEP_MS
   }
 
   /** Starts to read a request that may be repeated. Undefined if it always gets a new turn. */
@@ -117,7 +110,7 @@ export class Reattachment {
     for (const count of counts.slice(0, MAX_COMPARED)) {
       const found = await this.#findWithout(space, request, count)
       if (found === undefined) continue
-      this.#metrics.reattached()
+      this.#options.metrics.reattached()
       return found
     }
     return undefined
@@ -162,7 +155,7 @@ export class Reattachment {
     const turn = await log.getTurn(turnId)
     if (turn === undefined || !isJoinable(turn)) return undefined
     const { endedAt = Infinity } = turn
-    return isOfSession && endedAt + this.#keepMs <= this.#clock.now() ? undefined : turn
+    return isOfSession && endedAt + this.#keepMs <= this.#options.clock.now() ? undefined : turn
   }
 
   /** Records the turn of a request in a session. */
@@ -180,7 +173,7 @@ export class Reattachment {
     const name = `${tenant} ${key}`
     const adding = log.keyedRecords
       .add(key, note, ttlMs)
-      .catch((error: unknown) => this.#onError(error, {}))
+      .catch((error: unknown) => this.#options.onError(error, {}))
     const all = Promise.all([this.#pending.get(name), adding]).then(() => {
       if (this.#pending.get(name) === all) this.#pending.delete(name)
     })
@@ -215,23 +208,16 @@ function isJoinable({ status, expired, cancelReason }: TurnRecord): boolean {
 export class RequestClient {
   /** Whether all of the answer was written. An answer that is not streamed is written at once. */
   isServed = (): boolean => true
-  readonly #onLeave: () => void
-  #hasLeft = false
+  readonly leave: () => void
 
   constructor(c: Context<GatewayEnv>, onLeave: () => void) {
-    this.#onLeave = onLeave
+    this.leave = once(onLeave)
     const outgoing = c.env?.outgoing
-    if (outgoing === undefined) c.req.raw.signal.addEventListener('abort', () => this.leave())
+    if (outgoing === undefined) c.req.raw.signal.addEventListener('abort', this.leave)
     else {
       onSent(outgoing, (isSent) => {
         if (!isSent || !this.isServed()) this.leave()
       })
     }
-  }
-
-  leave(): void {
-    if (this.#hasLeft) return
-    this.#hasLeft = true
-    this.#onLeave()
   }
 }

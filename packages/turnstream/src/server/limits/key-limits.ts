@@ -5,6 +5,7 @@ import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { Caller } from '../auth/authenticate.ts'
 import { LimitedError } from '../errors.ts'
+import { once } from '../once.ts'
 import { UnsentBytes } from './unsent-bytes.ts'
 
 /** Limits per key on this instance. Without keys, all callers share them. */
@@ -32,24 +33,24 @@ export const KEY_LIMITS: GatewayLimits = {
   maxThreads: 1_000_000,
 }
 
-/** Fills in the defaults. OPTION_INVALID unless every limit is an integer from 1 or `Infinity`. */
+/**
+ * Fills in the defaults. OPTION_INVALID unless every limit is an integer from 1 or `Infinity`: 0 could mean "none" or
+ * "no limit".
+ */
 export function resolveLimits<Limits extends Record<keyof Limits, number>>(
   defaults: Limits,
   given: Partial<Limits> = {},
 ): Limits {
   const limits = { ...defaults }
   for (const name of Object.keys(defaults) as (keyof Limits & string)[]) {
-    limits[name] = given[name] ?? defaults[name]
-    checkLimit(name, limits[name])
+    const value = given[name] ?? defaults[name]
+    if (value !== Infinity && !(Number.isSafeInteger(value) && value >= 1)) {
+      const detail = `${name} must be an integer from 1, or Infinity for no limit, not ${value}`
+      throw new TurnstreamError('OPTION_INVALID', detail)
+    }
+    limits[name] = value
   }
   return limits
-}
-
-/** `Infinity` disables a limit. 0 is refused as ambiguous: "none" or "no limit". */
-function checkLimit(name: string, value: number): void {
-  if (value === Infinity || (Number.isSafeInteger(value) && value >= 1)) return
-  const detail = `${name} must be an integer from 1, or Infinity for no limit, not ${value}`
-  throw new TurnstreamError('OPTION_INVALID', detail)
 }
 
 /** Concurrent reads, and concurrent large bodies, per key. Enough to serve one key at full speed. */
@@ -66,21 +67,13 @@ class WorkQueue {
 
   /** Runs a task in order. The task may call `leave` early to start the next one. */
   async run<T>(task: (leave: () => void) => Promise<T>): Promise<T> {
-    if (this.#running < PARALLEL) {
-      this.#running += 1
-    } else {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push(resolve)
-      })
-    }
-    let hasLeft = false
-    const leave = () => {
-      if (hasLeft) return
-      hasLeft = true
+    if (this.#running < PARALLEL) this.#running += 1
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    const leave = once(() => {
       // The next task takes over the slot.
       if (this.#waiting.size > 0) this.#waiting.shift()()
       else this.#running -= 1
-    }
+    })
     try {
       return await task(leave)
     } finally {
@@ -194,30 +187,28 @@ export class KeyLimits {
 
   /** Counts a turn until the returned function is called. SUBMITS_LIMITED, TURNS_LIMITED. */
   admitTurn(caller: Caller): () => void {
-    this.checkTurn(caller)
-    const use = this.#useOf(caller)
+    const use = this.checkTurn(caller)
     use.submits.add(this.#now())
     use.turns += 1
-    let isOver = false
-    return () => {
-      if (!isOver) use.turns -= 1
-      isOver = true
-    }
+    return once(() => {
+      use.turns -= 1
+    })
   }
 
-  /** Whether a turn would be admitted now, before work is done for it. SUBMITS_LIMITED, TURNS_LIMITED. */
-  checkTurn(caller: Caller): void {
+  /** Checks that a turn would be admitted now, before work is done for it. SUBMITS_LIMITED, TURNS_LIMITED. */
+  checkTurn(caller: Caller): KeyUse {
     const { maxRunningTurns } = this.#limits
     const use = this.#useOf(caller)
-    this.#checkSubmits(use)
+    this.#checkWindow(use.submits)
     if (use.turns >= maxRunningTurns) throw limited('TURNS_LIMITED', maxRunningTurns)
+    return use
   }
 
   /** Counts a new thread as a submit. SUBMITS_LIMITED. */
   admitThread(caller: Caller): void {
-    const use = this.#useOf(caller)
-    this.#checkSubmits(use)
-    use.submits.add(this.#now())
+    const { submits } = this.#useOf(caller)
+    this.#checkWindow(submits)
+    submits.add(this.#now())
   }
 
   /** Counts a request that was refused for its body: it cost as much as one that was accepted. */
@@ -274,10 +265,6 @@ export class KeyLimits {
 
   #now(): number {
     return monotonicNow(this.#clock)
-  }
-
-  #checkSubmits({ submits }: KeyUse): void {
-    this.#checkWindow(submits)
   }
 
   #checkWindow(window: SlidingWindow): void {
@@ -382,10 +369,8 @@ export class ThreadQuota {
 
   /** Reserves room for a thread that may be new. Returns a function that releases it. THREADS_LIMITED. */
   async reserve(threadId?: string): Promise<() => void> {
-    if (this.#max === Infinity) return () => {}
-    if (threadId !== undefined && (await this.#log.getThread(threadId)) !== undefined) {
-      return () => {}
-    }
+    const isKnown = async () => threadId !== undefined && (await this.#log.getThread(threadId))
+    if (this.#max === Infinity || (await isKnown())) return () => {}
     if (!this.#isFresh()) await this.#recount()
     if (this.#count >= this.#max) {
       throw new LimitedError('THREADS_LIMITED', `the limit is ${this.#max}`, FRESH_MS)

@@ -1,4 +1,5 @@
 import { onAbort, type StopSignal } from '@turnstream/core/internal/async/on-abort'
+import { once } from '../once.ts'
 
 /** Bytes that a key's clients have not read yet, and of its requests. May exceed the bound by one response or frame. */
 export class UnsentBytes {
@@ -33,23 +34,19 @@ export class UnsentBytes {
 
   /** Counts the bytes of a request until the returned function is first called. Only other requests have to wait. */
   holdRequest(bytes: number): () => void {
-    let held = bytes
-    this.#requests += held
-    return () => {
-      this.#requests -= held
-      held = 0
-    }
+    this.#requests += bytes
+    return once(() => {
+      this.#requests -= bytes
+    })
   }
 
   /** Counts bytes until the returned function is first called. */
   hold(bytes: number): () => void {
-    let held = bytes
-    this.#bytes += held
-    return () => {
-      this.#bytes -= held
-      held = 0
+    this.#bytes += bytes
+    return once(() => {
+      this.#bytes -= bytes
       if (this.#bytes - this.#retained < this.#max) this.#wakeAll()
-    }
+    })
   }
 
   /** Counts bytes in place of those that `keeper` kept before. */

@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { Context } from 'hono'
 import type { GatewayApp, GatewayEnv } from '../context.ts'
+import { once } from '../once.ts'
 
 const FOLDER = fileURLToPath(new URL('../../../dist/web/', import.meta.url))
 
@@ -71,14 +72,6 @@ export function addPageRoutes(app: GatewayApp, { hasPage }: { readonly hasPage: 
 /** Whether a path belongs to the page. It holds no data of tenants, so it needs no key. */
 export function isPagePath(path: string): boolean {
   return /^\/(?:|icon\.svg|inspect|(?:assets|inspect)\/[^/]+)$/.test(path)
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => {
-    made ??= { value: make() }
-    return made.value
-  }
 }
 
 function toFile(name: string, bytes: Buffer<ArrayBuffer>): File {

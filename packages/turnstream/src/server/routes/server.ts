@@ -8,6 +8,7 @@ import type { GatewayApp, GatewayContext } from '../context.ts'
 import { DOCS_POLICY, docsPages } from '../docs-page.ts'
 import { encodeJson, sendSharedJson } from '../json-response.ts'
 import type { GatewayMetrics } from '../metrics/gateway-metrics.ts'
+import { once } from '../once.ts'
 import { openapiDocument } from '../openapi.ts'
 import * as spec from './spec.ts'
 
@@ -180,16 +181,11 @@ const docsRoute = spec.route('get', ROUTES.docs, {
 
 /** Call last: the document describes the routes registered when it is first requested. */
 export function addDocumentRoutes(app: GatewayApp): void {
-  let cached: { json: Buffer<ArrayBuffer>; pageFor: (origin: string) => string } | undefined
-
-  // Public, and slow to build: built once.
-  function documents() {
-    if (cached === undefined) {
-      const document = openapiDocument(app)
-      cached = { json: encodeJson(document), pageFor: docsPages(document) }
-    }
-    return cached
-  }
+  // Public, and slow to build.
+  const documents = once(() => {
+    const document = openapiDocument(app)
+    return { json: encodeJson(document), pageFor: docsPages(document) }
+  })
 
   app.openapi(openapiRoute, (c) => sendSharedJson<Record<string, unknown>>(c, documents().json))
 

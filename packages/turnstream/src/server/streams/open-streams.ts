@@ -2,6 +2,7 @@ import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import type { Resync } from '@turnstream/core/internal/log/turn-log'
 import type { Caller } from '../auth/authenticate.ts'
+import { once } from '../once.ts'
 import type { SseConnection } from './sse-connection.ts'
 
 /** What a stream carries: raw events, the snapshots of a turn or of a thread, or a turn in a vendor's dialect. */
@@ -114,17 +115,14 @@ class TurnReaders {
     // Tenant names contain no space.
     const key = `${tenant} ${turnId}`
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
-    let isReading = true
+    const remove = once(() => {
+      const count = (this.#counts.get(key) ?? 1) - 1
+      if (count === 0) this.#counts.delete(key)
+      else this.#counts.set(key, count)
+    })
     return () => {
-      if (isReading) this.#remove(key)
-      isReading = false
+      remove()
       return !this.#counts.has(key)
     }
-  }
-
-  #remove(key: string): void {
-    const count = (this.#counts.get(key) ?? 1) - 1
-    if (count === 0) this.#counts.delete(key)
-    else this.#counts.set(key, count)
   }
 }
