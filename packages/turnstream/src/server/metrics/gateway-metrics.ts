@@ -29,8 +29,8 @@ export interface GatewayMetricsOptions {
   readonly clock: Clock
   /** Known models, as `<provider>/<model>`. A client may name any other. */
   readonly models: readonly string[]
-  readonly toolSources?: readonly ToolSource[]
-  readonly providers?: readonly Provider[]
+  readonly toolSources: readonly ToolSource[]
+  readonly providers: readonly Provider[]
   readonly onTurn?: TurnListener | undefined
   readonly onUnknownEvent?: ((provider: string, type: string) => void) | undefined
 }
@@ -44,30 +44,22 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'])
 /** Metrics of one gateway. Values that a client chooses never become labels: they count as `other`. */
 export class GatewayMetrics implements TurnObserver {
   readonly counts = { events: 0, snapshots: 0 }
+  readonly #options: GatewayMetricsOptions
   readonly #models: ReadonlySet<string>
-  readonly #onTurn: TurnListener | undefined
-  readonly #onUnknownEvent: GatewayMetricsOptions['onUnknownEvent']
   readonly #unknownTypes = new Set<string>()
-  readonly #toolSources: readonly ToolSource[]
-  readonly #providers: readonly Provider[]
-  readonly #storedBytes: StoredBytes
+  readonly #readStoredBytes: () => Promise<number | undefined>
   readonly #loopDelay = new LoopDelay()
   readonly #metrics = createMetrics()
 
   constructor(options: GatewayMetricsOptions) {
-    const { log, clock, models, toolSources = [], providers = [] } = options
-    const { onTurn, onUnknownEvent } = options
-    this.#toolSources = toolSources
-    this.#providers = providers
-    this.#models = new Set(models)
-    this.#onTurn = onTurn
-    this.#onUnknownEvent = onUnknownEvent
-    this.#storedBytes = new StoredBytes(log, clock)
+    this.#options = options
+    this.#models = new Set(options.models)
+    this.#readStoredBytes = storedBytesReader(options.log, options.clock)
   }
 
   started(turn: TurnFacts): void {
     this.#metrics.turnstream_turns_started_total.with().value += 1
-    notify(this.#onTurn, turn)
+    notify(this.#options.onTurn, turn)
   }
 
   answered({ provider }: TurnFacts, waitedMs: number): void {
@@ -83,7 +75,7 @@ export class GatewayMetrics implements TurnObserver {
     const name = `${provider} ${type}`
     if (this.#unknownTypes.size >= MAX_UNKNOWN_TYPES || this.#unknownTypes.has(name)) return
     this.#unknownTypes.add(name)
-    this.#onUnknownEvent?.(provider, type)
+    this.#options.onUnknownEvent?.(provider, type)
   }
 
   ended(turn: TurnFacts, outcome: TurnOutcome): void {
@@ -95,7 +87,7 @@ export class GatewayMetrics implements TurnObserver {
     if (cancelMs !== undefined) metrics.turnstream_cancel_seconds.with().observe(cancelMs / 1000)
     if (status === 'lost') metrics.turnstream_lease_losses_total.with().value += 1
     this.#addTokens(turn, outcome)
-    notify(this.#onTurn, turn, outcome)
+    notify(this.#options.onTurn, turn, outcome)
   }
 
   toolEnded(_turn: TurnFacts, { tool, status, durationMs }: ToolOutcome): void {
@@ -133,7 +125,7 @@ export class GatewayMetrics implements TurnObserver {
 
   async text(streams: OpenStreams, running: number): Promise<string> {
     const { turnstream_store_bytes: storeBytes, ...others } = this.#metrics
-    const bytes = await this.#storedBytes.read()
+    const bytes = await this.#readStoredBytes()
     storeBytes.with().value = bytes ?? 0
     this.#measureTurns(streams, running)
     this.#measureProviders()
@@ -154,8 +146,8 @@ export class GatewayMetrics implements TurnObserver {
     metrics.turnstream_snapshots_written_total.with().value = this.counts.snapshots
     metrics.turnstream_stream_lag_seconds.with().value = streams.longestLag / 1000
     metrics.turnstream_snapshots_skipped_total.with().value = streams.counts.skipped
-    for (const { name, isConnected } of this.#toolSources) {
-      metrics.turnstream_tool_source_up.with(name).value = isConnected ? 1 : 0
+    for (const { name, isConnected } of this.#options.toolSources) {
+      metrics.turnstream_tool_source_up.with(name).value = Number(isConnected)
     }
     for (const [kind, open] of Object.entries(streams.counts.clients)) {
       metrics.turnstream_stream_clients.with(kind).value = open
@@ -167,9 +159,9 @@ export class GatewayMetrics implements TurnObserver {
 
   #measureProviders(): void {
     const metrics = this.#metrics
-    for (const { id, health } of this.#providers) {
+    for (const { id, health } of this.#options.providers) {
       if (health === undefined) continue
-      metrics.turnstream_provider_process_up.with(id).value = health.state === 'failing' ? 0 : 1
+      metrics.turnstream_provider_process_up.with(id).value = Number(health.state !== 'failing')
       metrics.turnstream_provider_process_restarts_total.with(id).value = health.restarts
       metrics.turnstream_provider_process_recycles_total.with(id).value = health.recycles
       metrics.turnstream_provider_process_threads.with(id).value = health.threads
@@ -221,40 +213,34 @@ function notify<Args extends readonly unknown[]>(
 }
 
 // The store may have to read all its data.
-const ASK_EVERY_MS = 10_000
+const READ_EVERY_MS = 10_000
 // Scrapes time out after about ten seconds.
 const LIMIT_MS = 1000
 
-/** The store size, without delaying a scrape. */
-export class StoredBytes {
-  readonly #clock: Clock
-  readonly #ask: () => Promise<void>
-  #askedAt = -Infinity
-  #isAsking = false
-  #known: number | undefined
-
-  constructor(log: Pick<TurnLog, 'storedBytes'>, clock: Clock) {
-    this.#clock = clock
-    this.#ask = shared(async () => {
-      this.#askedAt = monotonicNow(clock)
-      this.#isAsking = true
-      try {
-        this.#known = await log.storedBytes()
-      } catch {
-        // Operations on the store report the failure themselves.
-      }
-      this.#isAsking = false
-    })
-  }
-
-  /** The last known size; undefined if none. */
-  async read(): Promise<number | undefined> {
-    const age = Math.abs(monotonicNow(this.#clock) - this.#askedAt)
-    if (this.#isAsking || age >= ASK_EVERY_MS) {
-      // A late result serves later scrapes.
-      await within(this.#ask(), LIMIT_MS, this.#clock, () => new Error('late')).catch(() => {})
+/** Returns a function that reads the store size without delaying a scrape: the last known one, if any. */
+export function storedBytesReader(
+  log: Pick<TurnLog, 'storedBytes'>,
+  clock: Clock,
+): () => Promise<number | undefined> {
+  let readAt = -Infinity
+  let isReading = false
+  let known: number | undefined
+  const read = shared(async () => {
+    readAt = monotonicNow(clock)
+    isReading = true
+    try {
+      known = await log.storedBytes()
+    } catch {
+      // Operations on the store report the failure themselves.
     }
-    return this.#known
+    isReading = false
+  })
+  return async () => {
+    if (isReading || Math.abs(monotonicNow(clock) - readAt) >= READ_EVERY_MS) {
+      // A late result serves later scrapes.
+      await within(read(), LIMIT_MS, clock, () => new Error('late')).catch(() => {})
+    }
+    return known
   }
 }
 
