@@ -43,14 +43,12 @@ export function boundedBody(
     const caller = c.get('caller')
     limits.checkRefusals(caller)
     const maxBytes = isVendorPath(c.req.path) ? maxVendorBodyBytes : maxBodyBytes
-    const held = new HeldBody(limits, caller)
-    const dropText = () => {
+    const held = holdBody(limits, caller)
+    const dropBody = () => {
       c.req.bodyCache = {}
-    }
-    c.set('handOverBody', () => {
-      dropText()
       return held.handOver()
-    })
+    }
+    c.set('handOverBody', dropBody)
     try {
       // Without either header there is no body.
       const length = headers.get('content-length')
@@ -60,7 +58,7 @@ export function boundedBody(
       const hash = request?.hash
       const read = () => readText(body, maxBytes, { hash, held })
       const isLarge = isChunked || Number(length) > SMALL_BODY_BYTES
-      if (length !== null) held.set(Number(length))
+      if (length !== null) held.resize(Number(length))
       const sent = await (isLarge ? limits.readBody(caller, read) : read())
       const text = sent === '' && JSON_TYPE.test(headers.get('content-type') ?? '') ? '{}' : sent
       if (request !== undefined) {
@@ -81,9 +79,8 @@ export function boundedBody(
       if (isInvalid(error)) limits.countRefusal(caller)
       throw error
     } finally {
-      held.release()
       // Answers may be streamed for long.
-      dropText()
+      dropBody()()
     }
     if (isInvalid(c.error)) limits.countRefusal(caller)
   }
@@ -94,49 +91,35 @@ function isInvalid(error: unknown): boolean {
   return hasCode(error, 'REQUEST_INVALID') || hasCode(error, 'BODY_TOO_LARGE')
 }
 
+type HeldBody = ReturnType<typeof holdBody>
+
 /** Counts a large body against the memory of its key: until its turn ends, or else until it is answered. */
-class HeldBody {
-  readonly #limits: KeyLimits
-  readonly #caller: Caller
-  #bytes = 0
-  #releases: (() => void)[] = []
-
-  constructor(limits: KeyLimits, caller: Caller) {
-    this.#limits = limits
-    this.#caller = caller
+function holdBody(limits: KeyLimits, caller: Caller) {
+  let held = 0
+  let releases: (() => void)[] = []
+  return {
+    /** Sets the size that is known so far. UNREAD_LIMITED. */
+    resize(bytes: number): void {
+      const added = bytes - held
+      if (added < SMALL_BODY_BYTES) return
+      releases.push(limits.holdRequest(caller, added))
+      held = bytes
+    },
+    /** Leaves it to the caller to stop the count, with the returned function. */
+    handOver(): () => void {
+      const given = releases
+      releases = []
+      return () => {
+        for (const release of given) release()
+      }
+    },
   }
-
-  /** Takes the size that is known so far. UNREAD_LIMITED. */
-  set(bytes: number): void {
-    const added = bytes - this.#bytes
-    if (added < SMALL_BODY_BYTES) return
-    this.#releases.push(this.#limits.holdRequest(this.#caller, added))
-    this.#bytes = bytes
-  }
-
-  /** Leaves it to the caller to stop the count, with the returned function. */
-  handOver(): () => void {
-    const releases = this.#releases
-    this.#releases = []
-    return () => {
-      for (const release of releases) release()
-    }
-  }
-
-  release(): void {
-    this.handOver()()
-  }
-}
-
-interface BodyReading {
-  readonly hash: Hash | undefined
-  readonly held: HeldBody
 }
 
 async function readText(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
-  { hash, held }: BodyReading,
+  { hash, held }: { readonly hash: Hash | undefined; readonly held: HeldBody },
 ): Promise<string> {
   const parts = new BodyParts()
   const bounds = new JsonBounds()
@@ -149,12 +132,14 @@ async function readText(
       if (size > maxBytes) break
       // The rest of a refused body is discarded: the client may read the response only when it has sent everything.
       if (refusal !== undefined) continue
-      refusal = refusalOf(() => {
-        held.set(size)
+      try {
+        held.resize(size)
         bounds.add(chunk)
-      })
-      if (refusal === undefined) parts.add(chunk)
-      else parts.clear()
+        parts.add(chunk)
+      } catch (error) {
+        refusal = error
+        parts.clear()
+      }
       hash?.update(chunk)
     }
   } catch (cause) {
@@ -196,15 +181,6 @@ function endOfCharacter(bytes: Uint8Array, at: number): number {
   let end = at
   while (end < at + 3 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end += 1
   return end
-}
-
-function refusalOf(check: () => void): unknown {
-  try {
-    check()
-    return undefined
-  } catch (error) {
-    return error
-  }
 }
 
 function invalidBody(message: string): RequestInvalidError {

@@ -181,39 +181,28 @@ export const BODY_REFUSALS: readonly ErrorCode[] = ['BODY_TOO_LARGE', 'MEDIA_TYP
 const WITHOUT_KEY: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
 
 /**
- * Error responses of a route by status, for its OpenAPI definition. Errors are thrown, so the route's response type
- * must not include them.
+ * Describes the error responses of a route by status, for its OpenAPI definition. Errors are thrown, so the route's
+ * response type must not include them.
  */
-export function refusals(...codes: ErrorCode[]): object {
-  return publicRefusals(...WITHOUT_KEY, ...codes)
-}
-
-/** The same for an OpenAI-compatible route. */
-export function openaiRefusals(...codes: ErrorCode[]): object {
-  return describeRefusals([...WITHOUT_KEY, ...codes], openaiErrorSchema)
-}
-
-/** The same for an Anthropic-compatible route. */
-export function anthropicRefusals(...codes: ErrorCode[]): object {
-  return describeRefusals([...WITHOUT_KEY, ...codes], anthropicErrorSchema)
-}
-
-/** The same for a route that needs no key. */
-export function publicRefusals(...codes: ErrorCode[]): object {
-  return describeRefusals(codes, errorBodySchema)
-}
-
-function describeRefusals(codes: readonly ErrorCode[], schema: z.ZodType): object {
-  const byStatus: Record<number, string[]> = {}
-  for (const code of [...ALWAYS, ...codes].toSorted()) {
-    const { status, summary } = ERROR_CODES[code]
-    byStatus[status] ??= []
-    byStatus[status].push(`\`${code}\`: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`)
+function refusalsIn(schema: z.ZodType, common: readonly ErrorCode[]) {
+  return (...codes: ErrorCode[]): object => {
+    const byStatus: Record<number, string[]> = {}
+    for (const code of [...ALWAYS, ...common, ...codes].toSorted()) {
+      const { status, summary } = ERROR_CODES[code]
+      byStatus[status] ??= []
+      byStatus[status].push(`\`${code}\`: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`)
+    }
+    return Object.fromEntries(
+      Object.entries(byStatus).map(([status, each]) => [status, json(each.join('; '), schema)]),
+    )
   }
-  return Object.fromEntries(
-    Object.entries(byStatus).map(([status, each]) => [status, json(each.join('; '), schema)]),
-  )
 }
+
+export const refusals = refusalsIn(errorBodySchema, WITHOUT_KEY)
+export const openaiRefusals = refusalsIn(openaiErrorSchema, WITHOUT_KEY)
+export const anthropicRefusals = refusalsIn(anthropicErrorSchema, WITHOUT_KEY)
+/** For routes that need no key. */
+export const publicRefusals = refusalsIn(errorBodySchema, [])
 
 /** Authentication schemes of the OpenAPI document. */
 export const SECURITY_SCHEMES = {

@@ -29,30 +29,24 @@ const userPart = z.discriminatedUnion(
   'must be text, image_url or file',
 )
 
-type Parts = string | readonly ({ readonly text: string } | { readonly type: string })[]
+type PartShape = { readonly text: string } | { readonly type: string }
 
-function isNotBlank(content: Parts): boolean {
+function isNotBlank(content: string | readonly PartShape[]): boolean {
   if (typeof content === 'string') return content.trim() !== ''
   return content.some((part) => !('text' in part) || part.text.trim() !== '')
 }
 
-const userSchema = spec.object({
-  type: z.literal('message'),
-  origin: z.literal('user'),
-  content: textOrParts(userPart).refine(isNotBlank, 'is empty'),
-})
+function messageSchema<Origin extends string, Part extends z.ZodType<PartShape>>(
+  origin: Origin,
+  part: Part,
+) {
+  const content = textOrParts(part).refine(isNotBlank, 'is empty')
+  return spec.object({ type: z.literal('message'), origin: z.literal(origin), content })
+}
 
-const systemSchema = spec.object({
-  type: z.literal('message'),
-  origin: z.literal('system'),
-  content: textOrParts(textPart).refine(isNotBlank, 'is empty'),
-})
-
-const agentSchema = spec.object({
-  type: z.literal('message'),
-  origin: z.literal('agent'),
-  content: textOrParts(textPart).refine(isNotBlank, 'is empty'),
-})
+const userSchema = messageSchema('user', userPart)
+const systemSchema = messageSchema('system', textPart)
+const agentSchema = messageSchema('agent', textPart)
 
 const outputSchema = spec.object({
   type: z.literal('function_call_output'),
