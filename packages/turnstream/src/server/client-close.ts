@@ -4,10 +4,7 @@ import type { Context } from 'hono'
 import type { GatewayEnv } from './context.ts'
 import { once } from './once.ts'
 
-/**
- * Calls back when a response was sent or its client disconnected, possibly more than once, until the returned function
- * is called.
- */
+/** Calls back when a response is over, possibly more than once, until the returned function is called. */
 export function onResponseClose(response: ServerResponse, onClose: () => void): () => void {
   const { socket } = response.req
   response.on('close', onClose)
@@ -25,8 +22,7 @@ export function onResponseClose(response: ServerResponse, onClose: () => void): 
 }
 
 /**
- * Calls back once, when a response is over. `isSent` is whether all of it was handed to the operating system; a client
- * may have disconnected before it received that.
+ * Calls back once, when a response is over. `isSent`: all of it was handed to the system; the client may lack the end.
  */
 export function onSent(response: ServerResponse, callback: (isSent: boolean) => void): void {
   const { socket } = response.req

@@ -36,10 +36,7 @@ export interface ErrorResponse extends Refusal {
 /** Long enough for a turn or an instance to end, short enough to go unnoticed. */
 const RETRY_AFTER_S = '1'
 
-/**
- * Encodes an error in the format of the request's path. Only client errors keep their message: others may name internal
- * hosts and paths, and are logged under the request id.
- */
+/** Encodes an error in the format of the path. The messages of server errors are only logged: they may name hosts. */
 export function toErrorResponse(error: unknown, requestId: string, path = ''): ErrorResponse {
   const known = isHttpException(error) ? frameworkError(error) : error
   const isOurs = known instanceof TurnstreamError && Object.hasOwn(ERROR_CODES, known.code)
@@ -109,8 +106,7 @@ function frameworkError({ status }: HTTPException): TurnstreamError | undefined 
 }
 
 /**
- * Refuses requests that match no route. A path with other methods gets them in `allow`, with 204 for OPTIONS. Call
- * after all routes are registered.
+ * Refuses requests that match no route; those of a known path get its methods. Call after all routes are registered.
  */
 export function refuseUnmatched(app: GatewayApp, onError: ErrorHandler) {
   const methods = new Map<string, Set<string>>()

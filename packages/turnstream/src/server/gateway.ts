@@ -72,10 +72,7 @@ export interface GatewayOptions
   readonly page?: boolean
   /** Whether `/v1/responses` names reasoning events as Open Responses does. False by default. */
   readonly openResponses?: boolean
-  /**
-   * How long a turn can be joined by the same request again, after its client disconnected. Two minutes by default; 0
-   * turns it off.
-   */
+  /** How long a repeated request joins the turn of a client that disconnected. Two minutes by default; 0 for never. */
   readonly reattachMs?: number
   /** Whether metrics are public on a server without keys. True by default. */
   readonly openMetrics?: boolean
@@ -103,8 +100,7 @@ export interface Gateway {
   /** Counts a request refused before it reached the app. */
   refused(code: ErrorCode): void
   /**
-   * Starts a turn on the first read and yields its snapshots to its end. The limits per key do not apply. Leaving the
-   * loop does not stop the turn; `signal` cancels it.
+   * Starts a turn on the first read and yields its snapshots, without the limits per key. `signal` cancels the turn.
    */
   run(request: RunRequest): AsyncIterable<StreamOutput>
   /** Ends turns left behind by earlier processes. Await before opening the port. */

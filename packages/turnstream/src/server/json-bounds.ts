@@ -12,10 +12,7 @@ const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/**
- * Counts the values of a JSON text while its bytes arrive, before anything is parsed. Reads each byte once. Text that is
- * not JSON may pass: parsing it fails early.
- */
+/** Counts the values of a JSON text while it arrives, before it is parsed. Text that is not JSON may pass. */
 export class JsonBounds {
   #values = 0
   #level = 0

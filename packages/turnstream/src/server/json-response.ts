@@ -105,10 +105,7 @@ export async function encodePage<T, Options extends PageOptions>(
   return Buffer.concat([Buffer.from(head), ...parts, Buffer.from(`]${next}}`)])
 }
 
-/**
- * Browser protections of every response, including errors. No `permissions-policy`: the CSP runs no code.
- * `strict-transport-security` is up to the TLS terminator.
- */
+/** Browser protections of every response. `strict-transport-security` is up to the TLS terminator. */
 export const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
   // URLs contain ids and stream tokens.

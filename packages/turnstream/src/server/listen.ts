@@ -56,9 +56,7 @@ export interface RefusedConnections {
 
 export interface Listening {
   readonly url: string
-  /**
-   * Closes the gateway, then the port, then the log of the options. New turns are refused at once; readers can connect while turns run. Idempotent.
-   */
+  /** Closes the gateway, the port and the log. New turns are refused at once; readers can connect while turns run. */
   close(): Promise<void>
 }
 
@@ -69,8 +67,7 @@ const REFUSAL_REPORT_MS = 60_000
 
 // Delay before the first TCP keep-alive probe.
 const KEEP_ALIVE_PROBE_MS = 30_000
-// Connections that wait to be accepted. The system lowers it to its own limit (Linux: 4096). Those above it are not
-// refused but lost, and their clients see a reset. Node's default is 511.
+// Connections that wait to be accepted, lowered by the system (Linux: 4096). More are reset. Node's default is 511.
 const BACKLOG = 65_535
 // How long the last responses may take to be sent.
 const LAST_WRITES_MS = 2000
@@ -200,8 +197,7 @@ function requestListener(gateway: Gateway, limits: PortLimits): RequestListener 
 const MAX_PIPELINED = 1000
 
 /**
- * Starts the requests of a connection one after the other. Node starts all that arrive in one packet at once, and
- * thousands of them would hold the event loop.
+ * Starts the requests of a connection one by one: Node starts all of a packet, and thousands would hold the event loop.
  */
 function inTurn(start: RequestListener): RequestListener {
   const waiting = new WeakMap<Socket, Fifo<() => void>>()
@@ -266,8 +262,7 @@ interface ConnectionsOptions {
   readonly onExcess: (socket: Socket) => void
 }
 
-// A reset may hide the response from a client that is still sending its body. So the rest of a refused body is read and
-// discarded, within these bounds.
+// A reset could hide the response from a client that is still sending: the rest of a refused body is read, up to this.
 const MAX_EXCESS_BYTES = 16 * 1024 * 1024
 const MAX_DISCARD_MS = 2000
 
@@ -365,9 +360,7 @@ function callWithEmitter<Emitter>(listener: (emitter: Emitter) => void) {
   }
 }
 
-/*
- * Responses to requests that do not reach the app.
- */
+/* Responses to requests that do not reach the app. */
 
 // Keeps reading after the last response: closing immediately could reset the connection before the response arrives.
 const LINGER_MS = 1000

@@ -42,10 +42,7 @@ interface ResponseObject {
 export type Operation = ReturnType<DocumentWriter['operation']>
 export type OpenApiDocument = ReturnType<typeof openapiDocument>
 
-/**
- * Builds the OpenAPI document of an app's routes. Zod writes the schemas: the generator of `@hono/zod-openapi` marks
- * optional fields as required.
- */
+/** Builds the OpenAPI document. Zod writes the schemas: `@hono/zod-openapi` marks optional fields as required. */
 export function openapiDocument(app: GatewayApp) {
   const writer = new DocumentWriter()
   const paths: Record<string, Record<string, Operation>> = {}

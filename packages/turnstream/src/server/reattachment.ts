@@ -32,10 +32,7 @@ const KEEP_MS = 120_000
 /** Longer than nearly every turn. */
 const SESSION_NOTE_MS = 60 * 60 * 1000
 
-/**
- * The note of a session's turn: how many items its client had when it got the rest after the end, or -1, and the id. The
- * note of a departure is only the id.
- */
+/** How many items the client of a session's turn had when it got the rest after the end, or -1; and the turn's id. */
 const SESSION_NOTE = /^session (-?\d+) (.+)$/
 
 /** Finds the ids of the last `count` items of a request in what a turn has finished. Undefined if they differ. */

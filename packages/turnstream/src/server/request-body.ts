@@ -26,9 +26,8 @@ export interface BodyLimits {
 }
 
 /**
- * Reads the request body before the routes do: UTF-8 only, within the bounds of its path, its key and `JsonBounds`. An
- * empty body with a JSON type becomes an empty object. Large bodies yield to the event loop. A key that sends many
- * invalid bodies has to wait before the next one is read.
+ * Reads the body before the routes do: UTF-8, within the bounds of its path, its key and `JsonBounds`. An empty body
+ * with a JSON type is an empty object. A key that sends many invalid bodies has to wait.
  */
 export function boundedBody(
   { maxBodyBytes, maxVendorBodyBytes }: BodyLimits,

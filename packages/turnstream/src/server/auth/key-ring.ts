@@ -120,10 +120,7 @@ export interface KeysFileLine {
   readonly key?: KeyEntry
 }
 
-/**
- * Parses a keys file: one `tenant:name:sha256hex` per line, blank lines and comments allowed. KEYS_FILE_INVALID names
- * the line but not its content, which may be a plain-text key.
- */
+/** Parses lines of `tenant:name:sha256hex`. KEYS_FILE_INVALID names the line, not its content, which may be a key. */
 export function parseKeysFile(text: string): KeyEntry[] {
   return linesOfKeysFile(text).flatMap(({ key }) => key ?? [])
 }

@@ -147,10 +147,7 @@ export class StreamSlot {
     if (bytes > SMALL_BYTES && this.#use !== undefined) this.#unsent.keep(this, bytes)
   }
 
-  /**
-   * Whether the key's clients leave too much unread for this many more bytes: then await `room` and check again, before
-   * the bytes are encoded. Small amounts always fit, so that slow clients do not block others.
-   */
+  /** Whether to await `room` and check again before this many more bytes are encoded. Small amounts always fit. */
   isHeldBack(bytes: number): boolean {
     return bytes > SMALL_BYTES && this.#use !== undefined && this.#unsent.mustWait(this)
   }
@@ -162,8 +159,7 @@ export class StreamSlot {
 }
 
 /**
- * Counts the usage of each key on this instance and enforces its limits. Idle keys are dropped when an unknown key
- * arrives, at most once a minute, without a timer.
+ * Enforces the limits of each key on this instance. Drops idle keys at most once a minute, when an unknown one arrives.
  */
 export class KeyLimits {
   readonly #limits: GatewayLimits

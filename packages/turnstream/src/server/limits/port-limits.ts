@@ -29,8 +29,7 @@ export const PORT_LIMITS: PortLimits = {
   maxHeaders: 100,
   headersTimeoutMs: 20_000,
   requestTimeoutMs: 60_000,
-  // Longer than the minute after which proxies close idle connections. Otherwise a proxy could send a request to a
-  // connection we just closed.
+  // Longer than proxies keep idle connections, a minute: they could send a request to one that we just closed.
   keepAliveTimeoutMs: 72_000,
   writeTimeoutMs: 30_000,
 }
@@ -82,10 +81,7 @@ export function openFilesLimit(): number | undefined {
   return typeof soft === 'number' ? soft : undefined
 }
 
-/**
- * How many connections may be open. Without a free descriptor the system closes a new connection before this process
- * can refuse, count or log it.
- */
+/** How many connections may be open. Without a free file the system closes new ones before they can be refused. */
 export function connectionsFor(maxConnections: number, openFiles: number | undefined): number {
   return Math.max(1, Math.min(maxConnections, (openFiles ?? Infinity) - RESERVED_FILES))
 }
@@ -127,8 +123,7 @@ export interface Overflow {
 const LINE_END = 0x0a
 
 /**
- * The same check for a head that Node rejected early. The head usually arrives in one packet, which shows whether the
- * URL is too long. Otherwise the headers are too large.
+ * The same for a head that Node refused. The last packet usually has all of it, and shows whether the URL is too long.
  */
 export function headOverflow(
   { rawPacket = Buffer.alloc(0) }: Overflow,

@@ -138,9 +138,7 @@ export function createMetrics(): Metrics {
   return Object.fromEntries(families) as Metrics
 }
 
-/*
- * Counters, gauges and histograms in the Prometheus text format 0.0.4.
- */
+/* Counters, gauges and histograms in the Prometheus text format 0.0.4. */
 
 export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram'

@@ -18,10 +18,7 @@ import { eventsSoFar } from './stored-responses.ts'
 /** At the end of a request. With the whole request, as many notes as can be read at once. */
 export const MAX_RETURNED = 63
 
-/**
- * The keys of a request: whole, and in a session then without its last item, its last two, and so on. Only items that an
- * answer may have are left out. Every item is hashed once.
- */
+/** The keys of a request: whole, and in a session without its last items, one by one, if an answer may have them. */
 export async function repetitionKeys(
   hash: Hash,
   { input, ...rest }: ResponsesBody,
@@ -61,10 +58,7 @@ function countReturnable(items: readonly unknown[]): number {
   return Math.min(items.length - 1 - Math.max(last, 0), MAX_RETURNED)
 }
 
-/**
- * Compares the items that a client returned with the first ones that a turn has finished. Returns their ids; undefined
- * if they differ.
- */
+/** Returns the ids of the items that a client returned, if they are the first that the turn has finished. */
 export async function receivedItems(
   log: TurnLog,
   { turnId, createdAt }: TurnRecord,

@@ -19,10 +19,7 @@ const ITEM_ID = 'item_id'
 
 type Reasoning = Extract<HistoryItem, { type: 'reasoning' }>
 
-/**
- * Finds reasoning that a request names only by id, as its provider issued it, newest first. What is missing, damaged or
- * beyond the limits is left out.
- */
+/** Finds reasoning that a request names only by id. What is missing, damaged or beyond the limits is left out. */
 export async function storedReasoning(
   log: TurnLog,
   input: unknown,

@@ -5,12 +5,15 @@ import { withoutPrefix } from '@turnstream/core/internal/formats/responses/reque
 import { type NamedTool, namedTools } from '@turnstream/core/internal/formats/responses/tool-names'
 import type { HistoryItem } from '@turnstream/core/internal/formats/submission'
 import type { EventRecord, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
-import { isTurnMissing } from '@turnstream/core/internal/protocol/errors'
+import { isTurnMissing, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { shortCallId } from '@turnstream/core/internal/protocol/ids'
 import { isGivenItem, runOfWireId, wireItemId } from '@turnstream/core/internal/protocol/item-ids'
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type { Attachment, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
+import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
+import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+import type { Context } from 'hono'
 import { START } from '../../log/offsets.ts'
 import {
   readStoredItems,
@@ -19,8 +22,7 @@ import {
   threadHistory,
 } from '../../turns/thread-history.ts'
 import { withoutMark } from '../../turns/tools.ts'
-
-const RESPONSE_PREFIX = 'resp_'
+import type { GatewayEnv } from '../context.ts'
 
 /** Of all stored responses that a request refers to. */
 const MAX_CONTEXT_BYTES = 8 * 1024 * 1024
@@ -28,10 +30,32 @@ const MAX_CONTEXT_BYTES = 8 * 1024 * 1024
 /** Of different responses in one request: each is a read of the store. */
 const MAX_REFERENCED_RUNS = 200
 
-/** The turn of a response id. Undefined if it is none of ours. */
-export function turnIdOf(responseId: string): string | undefined {
-  if (!responseId.startsWith(RESPONSE_PREFIX)) return undefined
-  return responseId.slice(RESPONSE_PREFIX.length) || undefined
+/** The prefixes of turn ids in vendors' APIs. */
+type Prefix = 'resp_' | 'msg_'
+
+/** Undefined for an id that is none of ours. */
+async function findTurn(log: TurnLog, prefix: Prefix, id: string): Promise<TurnRecord | undefined> {
+  const turnId = id.startsWith(prefix) ? id.slice(prefix.length) : ''
+  return turnId === '' ? undefined : log.getTurn(turnId)
+}
+
+/** A turn by its id in a vendor's API. TURN_UNKNOWN. */
+export async function turnByWireId(
+  c: Context<GatewayEnv>,
+  prefix: Prefix,
+  id: string,
+): Promise<TurnRecord> {
+  const turn = await findTurn(c.get('space').log, prefix, id)
+  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', id.slice(0, 200))
+  c.set('turnId', turn.turnId)
+  return turn
+}
+
+/** The same, with its logs. TURN_EXPIRED. */
+export async function readableTurn(...args: Parameters<typeof turnByWireId>): Promise<TurnRecord> {
+  const turn = await turnByWireId(...args)
+  if (turn.expired) throw new TurnstreamError('TURN_EXPIRED', turn.turnId)
+  return turn
 }
 
 /** A response, and what it and everything before it say: the context of the next one. Throws ParameterError. */
@@ -39,8 +63,7 @@ export async function readPrevious(
   log: TurnLog,
   responseId: string,
 ): Promise<{ turn: TurnRecord; items: HistoryItem[] }> {
-  const turnId = turnIdOf(responseId)
-  const turn = turnId === undefined ? undefined : await log.getTurn(turnId)
+  const turn = await findTurn(log, 'resp_', responseId)
   const context = turn && (await readContext(log, turn, MAX_CONTEXT_BYTES))
   if (turn === undefined || context === undefined) {
     const why = `response ${responseId.slice(0, 200)} was not found`
@@ -126,8 +149,9 @@ async function readContext(
       throw new ParameterError('input', `refers to more than ${MAX_CONTEXT_BYTES} bytes`)
     }
     // Last: its failure also shows that the items were not read in full.
-    const { instructions } = (await readParameters(log, turn.turnId)) ?? {}
-    return { ...stored, instructions }
+    const { payload } = (await firstEvent(log, turn.turnId)) ?? {}
+    const parameters = payload?.type === 'response_start' ? payload.parameters : undefined
+    return { ...stored, instructions: parameters?.['instructions'] }
   } catch (error) {
     if (isTurnMissing(error)) return undefined
     throw error
@@ -145,6 +169,15 @@ async function readItemsSoFar(
     (item) => !stored.unfinished.has(item.id) || (item.type === 'message' && item.content !== ''),
   )
   return stored && { ...stored, items: items ?? [] }
+}
+
+/** Calls `apply` with the valid events that are stored now. */
+export async function readStored(
+  log: TurnLog,
+  turnId: string,
+  apply: (event: StreamEvent) => unknown,
+): Promise<void> {
+  for await (const { event } of eventsSoFar(log, turnId)) if (isStreamEvent(event)) apply(event)
 }
 
 /** The events that are stored now. */
@@ -165,17 +198,12 @@ export async function* eventsSoFar(
   }
 }
 
-/** The parameters of the request that started a turn. */
-async function readParameters(
-  log: TurnLog,
-  turnId: string,
-): Promise<Record<string, unknown> | undefined> {
+/** Waits for the first event of a turn, which is durable. Undefined if there is none. */
+export async function firstEvent(log: TurnLog, turnId: string): Promise<StreamEvent | undefined> {
   const reading = new AbortController()
   try {
     for await (const record of log.tail(turnId, 'events', START, reading.signal)) {
-      if (!('event' in record)) continue
-      const { payload } = record.event
-      return payload.type === 'response_start' ? payload.parameters : undefined
+      if ('event' in record) return record.event
     }
     return undefined
   } finally {

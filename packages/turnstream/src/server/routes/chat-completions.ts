@@ -18,6 +18,7 @@ import { chatCompletion } from '@turnstream/core/internal/formats/chat-completio
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
+import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
 import type * as z from 'zod'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
@@ -25,8 +26,8 @@ import * as spec from './spec.ts'
 import { withRetries } from './threads.ts'
 import {
   ANSWER_REFUSALS,
-  answerHeaders,
   answerRequest,
+  answerSpec,
   followAnswer,
   refuseInvalid,
   streamAnswer,
@@ -42,14 +43,11 @@ const chatRoute = spec.route('post', ROUTES.chatCompletions, {
   tags: ['openai'],
   request: { headers: vendorHeadersSchema, body: spec.jsonBody(chatBodySchema) },
   responses: {
-    200: {
-      ...spec.jsonOrSse(
-        'The completion, or with `stream` its chunks and then `[DONE]`',
-        chatCompletionSchema,
-        chatChunkSchema,
-      ),
-      headers: answerHeaders,
-    },
+    200: answerSpec(
+      'The completion, or with `stream` its chunks and then `[DONE]`',
+      chatCompletionSchema,
+      chatChunkSchema,
+    ),
     ...spec.openaiRefusals(...ANSWER_REFUSALS),
   },
 })
@@ -65,7 +63,7 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
         isStreamed: body.stream === true,
         prepare: () => decodeChatRequest(body),
         stream: async (started) =>
-          streamAnswer(started, chatAnswerEncoder(await toOptions(started, body)), 'chat'),
+          streamAnswer(started, new ChatAnswer(await toOptions(started, body))),
         complete: async (started) => completeChat(started, await toOptions(started, body)),
       })
     },
@@ -107,16 +105,11 @@ async function completeChat(started: VendorTurn, options: ChatCompletionsOptions
   throw new TurnFailedError(completion, started.isNamed)
 }
 
-export function chatAnswerEncoder(options: ChatCompletionsOptions): AnswerEncoder {
-  const encoder = new ChatCompletionsEncoder(options)
-  return {
-    get isOver() {
-      return encoder.isOver
-    },
-    encodeSse: (event) => encoder.encodeSse(event),
-    interruptionSse({ code, message }) {
-      const error = { message, type: 'server_error', param: null, code }
-      return `data: ${JSON.stringify({ error })}\n\ndata: [DONE]\n\n`
-    },
+export class ChatAnswer extends ChatCompletionsEncoder implements AnswerEncoder {
+  readonly kind = 'chat'
+
+  interruptionSse({ code, message }: ErrorObject): string {
+    const error = { message, type: 'server_error', param: null, code }
+    return `data: ${JSON.stringify({ error })}\n\ndata: [DONE]\n\n`
   }
 }

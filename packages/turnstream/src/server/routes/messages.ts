@@ -9,25 +9,23 @@ import {
 } from '@turnstream/core/internal/formats/messages/schemas'
 import { MessagesEncoder } from '@turnstream/core/internal/formats/messages/write'
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
-import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
+import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
 import { encodeSse } from '@turnstream/core/internal/sse/encode'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendRead } from '../json-response.ts'
-import { eventsSoFar } from '../openai/stored-responses.ts'
+import { readableTurn, readStored } from '../openai/stored-responses.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
-import { withStreamSlot } from './submit.ts'
 import {
   ANSWER_REFUSALS,
-  answerHeaders,
   answerRequest,
+  answerSpec,
   estimateInputTokens,
   followAnswer,
+  resumeAnswer,
   streamAnswer,
   type VendorTurn,
   vendorHeadersSchema,
@@ -40,14 +38,7 @@ const createRoute = spec.route('post', ROUTES.messages, {
   tags: ['anthropic'],
   request: { headers: vendorHeadersSchema, body: spec.jsonBody(messagesBodySchema) },
   responses: {
-    200: {
-      ...spec.jsonOrSse(
-        'The message, or with `stream` its events',
-        messageSchema,
-        messagesEventSchema,
-      ),
-      headers: answerHeaders,
-    },
+    200: answerSpec('The message, or with `stream` its events', messageSchema, messagesEventSchema),
     ...spec.anthropicRefusals(...ANSWER_REFUSALS, 'TURN_UNKNOWN'),
   },
 })
@@ -94,13 +85,12 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
     const headers = c.req.valid('header')
     setRequestId(c)
     const encoderOf = ({ turn: { turnId } }: VendorTurn) =>
-      new MessagesEncoder({ turnId, model: body.model })
+      new MessagesAnswer({ turnId, model: body.model })
     return answerRequest<MessageJson>(c, context, {
       headers,
       isStreamed: body.stream === true,
       prepare: () => decodeMessagesRequest(body),
-      stream: (started) =>
-        streamAnswer(started, messagesAnswerEncoder(encoderOf(started)), 'messages'),
+      stream: (started) => streamAnswer(started, encoderOf(started)),
       complete: async (started) => {
         const encoder = encoderOf(started)
         const error = await followAnswer(started, (event) => encoder.encode(event))
@@ -118,14 +108,18 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
   })
 
   app.openapi(readRoute, async (c) => {
-    const turn = await messageTurn(c)
+    const turn = await readableTurn(c, 'msg_', c.req.valid('param').messageId)
     setRequestId(c)
-    const encoder = new MessagesEncoder({ turnId: turn.turnId, model: '' })
-    if (c.req.valid('query').stream !== 'true') return readMessage(c, context, turn, encoder)
-    const reading = { c, context, turn, isTied: false, isNamed: true }
-    return withStreamSlot(c, context, () =>
-      streamAnswer(reading, joinEncoder(encoder), 'messages', 0),
-    )
+    const { turnId } = turn
+    const encoder = new MessagesAnswer({ turnId, model: '' })
+    if (c.req.valid('query').stream === 'true') {
+      return resumeAnswer(c, context, turn, joinEncoder(encoder))
+    }
+    return sendRead<MessageJson>(c, context, async () => {
+      await readStored(c.get('space').log, turnId, (event) => encoder.encode(event))
+      const { message, error } = encoder
+      return encodeJson({ ...message, ...(error && { error: error.error }) })
+    })
   })
 }
 
@@ -133,54 +127,28 @@ function setRequestId(c: Context<GatewayEnv>): void {
   c.header('request-id', c.get('requestId'))
 }
 
-/** TURN_UNKNOWN, TURN_EXPIRED. */
-async function messageTurn(c: Context<GatewayEnv>): Promise<TurnRecord> {
-  const id = c.req.param('messageId') ?? ''
-  const turn = id.startsWith('msg_') ? await c.get('space').log.getTurn(id.slice(4)) : undefined
-  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', id)
-  if (turn.expired) throw new TurnstreamError('TURN_EXPIRED', turn.turnId)
-  c.set('turnId', turn.turnId)
-  return turn
-}
-
-function readMessage(
-  c: Context<GatewayEnv>,
-  context: GatewayContext,
-  { turnId }: TurnRecord,
-  encoder: MessagesEncoder,
-) {
-  const { log } = c.get('space')
-  return sendRead<MessageJson>(c, context, async () => {
-    for await (const { event } of eventsSoFar(log, turnId)) {
-      if (isStreamEvent(event)) encoder.encode(event)
-    }
-    const { message, error } = encoder
-    return encodeJson({ ...message, ...(error && { error: error.error }) })
-  })
-}
-
 const PING = encodeSse({ event: 'ping', data: '{"type":"ping"}' })
 
-function messagesAnswerEncoder(encoder: MessagesEncoder): AnswerEncoder {
-  return {
-    get isOver() {
-      return encoder.isOver
-    },
-    encodeSse: (event) => encoder.encodeSse(event),
-    interruptionSse: (error) =>
-      encodeSse({ event: 'error', data: JSON.stringify(messagesError(error)) }),
-    // Clients expect the message first.
-    heartbeatSse: () => (encoder.isStarted ? PING : ''),
+class MessagesAnswer extends MessagesEncoder implements AnswerEncoder {
+  readonly kind = 'messages'
+
+  interruptionSse(error: ErrorObject): string {
+    return encodeSse({ event: 'error', data: JSON.stringify(messagesError(error)) })
+  }
+
+  /** Clients expect the message first. */
+  heartbeatSse(): string {
+    return this.isStarted ? PING : ''
   }
 }
 
-/** For a client that joins late: what was said so far in one piece, then the rest as it comes. */
-function joinEncoder(encoder: MessagesEncoder): AnswerEncoder {
-  const live = messagesAnswerEncoder(encoder)
+/** For a client that joins late: the answer so far in one piece, then the rest as it comes. */
+function joinEncoder(encoder: MessagesAnswer): AnswerEncoder {
   let hasJoined = false
   return {
-    ...live,
+    kind: encoder.kind,
     repeats: 1,
+    interruptionSse: (error) => encoder.interruptionSse(error),
     get isOver() {
       return hasJoined && encoder.isOver
     },
@@ -188,7 +156,7 @@ function joinEncoder(encoder: MessagesEncoder): AnswerEncoder {
       const text = encoder.encodeSse(event)
       return hasJoined ? text : ''
     },
-    heartbeatSse: () => (hasJoined ? (live.heartbeatSse?.() ?? '') : ''),
+    heartbeatSse: () => (hasJoined ? encoder.heartbeatSse() : ''),
     joinSse() {
       hasJoined = true
       return encoder.joinSse()

@@ -15,7 +15,10 @@ import {
   responsesEventSchema,
 } from '@turnstream/core/internal/formats/responses/schemas'
 import type { ResponsesObject } from '@turnstream/core/internal/formats/responses/wire'
-import { ResponsesEncoder } from '@turnstream/core/internal/formats/responses/write'
+import {
+  ResponsesEncoder,
+  type ResponsesEncoderOptions,
+} from '@turnstream/core/internal/formats/responses/write'
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
@@ -23,18 +26,17 @@ import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import { encodeSse } from '@turnstream/core/internal/sse/encode'
 import type { Context } from 'hono'
 import * as z from 'zod'
-import { START } from '../../log/offsets.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { lastItems, receivedItems, repetitionKeys } from '../openai/returned-items.ts'
 import { storedReasoning } from '../openai/stored-reasoning.ts'
-import { readPrevious, referencedItems } from '../openai/stored-responses.ts'
+import { firstEvent, readPrevious, referencedItems } from '../openai/stored-responses.ts'
 import { type FindReceived, newHash } from '../reattachment.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
 import {
   ANSWER_REFUSALS,
-  answerHeaders,
   answerRequest,
+  answerSpec,
   estimateInputTokens,
   followAnswer,
   refuseInvalid,
@@ -50,9 +52,6 @@ export const dialect = spec.optional(
 
 type ResponsesDialect = 'openai' | 'open-responses'
 
-/** The query of `POST /v1/responses`. */
-const createQuerySchema = z.object({ dialect })
-
 const createRoute = spec.route('post', ROUTES.responses, {
   summary: 'Create a response (OpenAI compatible)',
   description:
@@ -61,18 +60,15 @@ const createRoute = spec.route('post', ROUTES.responses, {
   tags: ['openai'],
   request: {
     headers: vendorHeadersSchema,
-    query: createQuerySchema,
+    query: z.object({ dialect }),
     body: spec.jsonBody(responsesBodySchema),
   },
   responses: {
-    200: {
-      ...spec.jsonOrSse(
-        'The response, or with `stream` its events and then `[DONE]`',
-        responseObjectSchema,
-        responsesEventSchema,
-      ),
-      headers: answerHeaders,
-    },
+    200: answerSpec(
+      'The response, or with `stream` its events and then `[DONE]`',
+      responseObjectSchema,
+      responsesEventSchema,
+    ),
     ...spec.openaiRefusals(...ANSWER_REFUSALS, 'READS_LIMITED'),
   },
 })
@@ -181,10 +177,9 @@ function streamResponse(
   const { turnId, createdAt } = turn
   const openResponses = isOpenResponses(dialect, context)
   const head = { turnId, createdAt, model, openResponses }
-  const encoder = new ResponsesEncoder({ ...head, omitted: received })
+  const encoder = new ResponsesAnswer({ ...head, omitted: received }, c)
   const hasBegun = received !== undefined && received.size > 0
-  const holdMs = background === true || hasBegun ? 0 : undefined
-  return streamAnswer(started, responsesAnswerEncoder(encoder, c), 'responses', holdMs)
+  return streamAnswer(started, encoder, background === true || hasBegun ? 0 : undefined)
 }
 
 /** The dialect of a request, or else the configured one. */
@@ -202,50 +197,35 @@ async function completeResponse(
   const { turn, received } = started
   const { turnId, createdAt } = turn
   const encoder = new ResponsesEncoder({ turnId, createdAt, model, omitted: received })
-  if (background === true) return queuedResponse(started, encoder)
+  if (background === true) {
+    const event = await firstEvent(started.c.get('space').log, turnId)
+    if (event !== undefined) encoder.encode(event)
+    return { ...encoder.response, status: 'queued' }
+  }
   const failure = await followAnswer(started, (event) => encoder.encode(event))
   const { response } = encoder
   if (response.error === null) return response
   throw new TurnFailedError(failure ?? response.error, started.isNamed)
 }
 
-/** The response as its first event describes it, which is durable. */
-async function queuedResponse(
-  { c, turn }: VendorTurn,
-  encoder: ResponsesEncoder,
-): Promise<ResponsesObject> {
-  const { log } = c.get('space')
-  const reading = new AbortController()
-  for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
-    if ('event' in record) encoder.encode(record.event)
-    break
-  }
-  reading.abort()
-  return { ...encoder.response, status: 'queued' }
-}
+/** The answer for one client: some need data to keep waiting, and others refuse it. */
+export class ResponsesAnswer extends ResponsesEncoder implements AnswerEncoder {
+  readonly kind = 'responses'
+  readonly hasCancelled = true
+  /** The end of a text has it three times, and the end of the response once more. */
+  readonly repeats = 4
+  readonly #needsData: boolean
 
-/** An encoder for a client: some need data to keep waiting, and others refuse it. */
-export function responsesAnswerEncoder(
-  encoder: ResponsesEncoder,
-  c: Context<GatewayEnv>,
-): AnswerEncoder {
-  const needsData = [c.req.header('originator'), c.req.header('user-agent')].some((name) =>
-    name?.toLowerCase().startsWith('codex'),
-  )
-  return {
-    get isOver() {
-      return encoder.isOver
-    },
-    hasCancelled: true,
-    // The end of a text has it three times, and the end of the response once more.
-    repeats: 4,
-    encodeSse: (event) => encoder.encodeSse(event),
-    interruptionSse: (error) => encoder.interruptionSse(error),
-    heartbeatSse() {
-      if (!needsData || encoder.lastNumber < 0) return ''
-      // Not part of the log, so it has no number.
-      const event = { type: 'keepalive', sequence_number: encoder.lastNumber }
-      return encodeSse({ event: 'keepalive', data: JSON.stringify(event) })
-    },
+  constructor(options: ResponsesEncoderOptions, { req }: Context<GatewayEnv>) {
+    super(options)
+    const names = [req.header('originator'), req.header('user-agent')]
+    this.#needsData = names.some((name) => name?.toLowerCase().startsWith('codex'))
+  }
+
+  heartbeatSse(): string {
+    if (!this.#needsData || this.lastNumber < 0) return ''
+    // Not part of the log, so it has no number.
+    const event = { type: 'keepalive', sequence_number: this.lastNumber }
+    return encodeSse({ event: 'keepalive', data: JSON.stringify(event) })
   }
 }

@@ -1,14 +1,13 @@
 import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import { ResponseReducer } from '@turnstream/core/internal/reducer/reduce'
 import { responseSchema } from '@turnstream/core/internal/schemas/response'
 import * as z from 'zod'
 import { withTurnIds } from '../../turns/turn-response.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { encodeList, sendRead } from '../json-response.ts'
-import { eventsSoFar } from '../openai/stored-responses.ts'
+import { readStored } from '../openai/stored-responses.ts'
 import * as spec from './spec.ts'
 
 const params = z.object({ runId: spec.id })
@@ -159,9 +158,7 @@ export class RunReader {
 
 async function encodeRun(log: TurnLog, turn: TurnRecord): Promise<ResponseJson> {
   const reducer = new ResponseReducer()
-  for await (const { event } of eventsSoFar(log, turn.turnId)) {
-    if (isStreamEvent(event)) reducer.apply(event)
-  }
+  await readStored(log, turn.turnId, (event) => reducer.apply(event))
   const { output_items: items, ...head } = withTurnIds(reducer.response, turn)
   return Buffer.concat(
     await encodeList(head, 'output_items', items, (item) => JSON.stringify(item)),

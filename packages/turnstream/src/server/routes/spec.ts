@@ -6,9 +6,7 @@ import { approvalSchema } from '@turnstream/core/internal/schemas/stream-output'
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
 
-/*
- * Shared by the route definitions: ids, bodies, pages, errors and authentication.
- */
+/* Shared by the route definitions: ids, bodies, pages, errors and authentication. */
 
 /** Defines a route of `ROUTES`. */
 export function route<
@@ -180,10 +178,7 @@ export const BODY_REFUSALS: readonly ErrorCode[] = ['BODY_TOO_LARGE', 'MEDIA_TYP
 /** Errors of routes that need a key. */
 const WITHOUT_KEY: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
 
-/**
- * Describes the error responses of a route by status, for its OpenAPI definition. Errors are thrown, so the route's
- * response type must not include them.
- */
+/** Describes the error responses of a route by status. They are thrown, so the response type does not have them. */
 function refusalsIn(schema: z.ZodType, common: readonly ErrorCode[]) {
   return (...codes: ErrorCode[]): object => {
     const byStatus: Record<number, string[]> = {}

@@ -5,29 +5,27 @@ import {
   responseObjectSchema,
   responsesEventSchema,
 } from '@turnstream/core/internal/formats/responses/schemas'
-import {
-  ENCRYPTED_CONTENT,
-  type ResponsesObject,
-} from '@turnstream/core/internal/formats/responses/wire'
-import {
-  ResponsesEncoder,
-  type ResponsesEncoderOptions,
-} from '@turnstream/core/internal/formats/responses/write'
+import { ENCRYPTED_CONTENT } from '@turnstream/core/internal/formats/responses/wire'
+import { ResponsesEncoder } from '@turnstream/core/internal/formats/responses/write'
 import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
-import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendRead } from '../json-response.ts'
-import { eventsSoFar, pageOf, readInputItems, turnIdOf } from '../openai/stored-responses.ts'
-import { dialect, isOpenResponses, responsesAnswerEncoder } from './responses.ts'
+import {
+  pageOf,
+  readableTurn,
+  readInputItems,
+  readStored,
+  turnByWireId,
+} from '../openai/stored-responses.ts'
+import { dialect, isOpenResponses, ResponsesAnswer } from './responses.ts'
 import * as spec from './spec.ts'
-import { withStreamSlot } from './submit.ts'
 import { ifDamaged } from './threads.ts'
-import { streamAnswer } from './vendor-turns.ts'
+import { resumeAnswer } from './vendor-turns.ts'
 
 const params = z.object({ responseId: spec.id })
 
@@ -113,7 +111,7 @@ const CANCEL_MS = 5000
 
 export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(retrieveRoute, async (c) => {
-    const turn = await readableTurn(c)
+    const turn = await responseTurn(c)
     const { stream, starting_after: startingAfter = -1, dialect, ...query } = c.req.valid('query')
     const included = [query.include, query['include[]']].flat().flatMap((each) => each?.split(','))
     const hasEncryptedContent = included.includes(ENCRYPTED_CONTENT)
@@ -121,16 +119,13 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
     const { turnId, createdAt } = turn
     const openResponses = isOpenResponses(dialect, context)
     const head = { turnId, createdAt, model: '', hasEncryptedContent }
-    const encoder = new ResponsesEncoder({ ...head, startingAfter, openResponses })
-    const reading = { c, context, turn, isTied: false, isNamed: true }
-    return withStreamSlot(c, context, () =>
-      streamAnswer(reading, responsesAnswerEncoder(encoder, c), 'responses', 0),
-    )
+    const encoder = new ResponsesAnswer({ ...head, startingAfter, openResponses }, c)
+    return resumeAnswer(c, context, turn, encoder)
   })
 
   app.openapi(cancelRoute, async (c) => {
     const { log, tenant } = c.get('space')
-    const turn = await readableTurn(c)
+    const turn = await responseTurn(c)
     const { turnId } = turn
     const reason = 'cancelled by the client'
     const isStopping = !turn.sealed && (await context.turns.cancel(turnId, reason, tenant))
@@ -140,25 +135,23 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
 
   app.openapi(deleteRoute, async (c) => {
     const { log, newTurns } = c.get('space')
-    const turn = await turnOf(c).catch(ifDamaged)
-    const turnId = turn?.turnId ?? turnIdOf(c.req.valid('param').responseId) ?? ''
+    const { responseId } = c.req.valid('param')
+    const turn = await turnByWireId(c, 'resp_', responseId).catch(ifDamaged)
+    const turnId = responseId.slice('resp_'.length)
     // Otherwise its owner would notice only at its next write, and the provider call would continue.
     if (turn?.sealed === false) await log.requestCancel(turnId, 'the response was deleted')
-    if (!(await log.deleteTurn(turnId))) throw unknownResponse(`resp_${turnId}`)
+    if (!(await log.deleteTurn(turnId))) throw new TurnstreamError('TURN_UNKNOWN', responseId)
     // The thread of a damaged turn is unknown.
     if (turn !== undefined) {
       await removeTitle(log, turn.threadId)
       newTurns.announce(turn.threadId)
     }
-    return c.json(
-      { id: `resp_${turnId}`, object: 'response' as const, deleted: true as const },
-      200,
-    )
+    return c.json({ id: responseId, object: 'response', deleted: true } as const, 200)
   })
 
   app.openapi(inputItemsRoute, async (c) => {
     const { log } = c.get('space')
-    const turn = await readableTurn(c)
+    const turn = await responseTurn(c)
     return sendRead<z.infer<typeof inputItemsSchema>>(c, context, async () =>
       encodeJson(pageOf(await readInputItems(log, turn), c.req.valid('query'))),
     )
@@ -171,43 +164,16 @@ function sendResponse(
   { turnId, createdAt }: TurnRecord,
   hasEncryptedContent = false,
 ) {
-  const { log } = c.get('space')
-  const head = { turnId, createdAt, model: '', hasEncryptedContent }
-  return sendRead<z.infer<typeof responseObjectSchema>>(c, context, async () =>
-    encodeJson(await readResponse(log, head)),
-  )
+  return sendRead<z.infer<typeof responseObjectSchema>>(c, context, async () => {
+    const encoder = new ResponsesEncoder({ turnId, createdAt, model: '', hasEncryptedContent })
+    await readStored(c.get('space').log, turnId, (event) => encoder.encode(event))
+    return encodeJson(encoder.response)
+  })
 }
 
-/** TURN_UNKNOWN. */
-async function turnOf(c: Context<GatewayEnv>): Promise<TurnRecord> {
-  const responseId = c.req.param('responseId') ?? ''
-  const turnId = turnIdOf(responseId)
-  const turn = turnId === undefined ? undefined : await c.get('space').log.getTurn(turnId)
-  if (turn === undefined) throw unknownResponse(responseId)
-  c.set('turnId', turn.turnId)
-  return turn
-}
-
-/** The same, with its logs. TURN_EXPIRED. */
-async function readableTurn(c: Context<GatewayEnv>): Promise<TurnRecord> {
-  const turn = await turnOf(c)
-  if (turn.expired) throw new TurnstreamError('TURN_EXPIRED', turn.turnId)
-  return turn
-}
-
-function unknownResponse(id: string): TurnstreamError {
-  return new TurnstreamError('TURN_UNKNOWN', id.slice(0, 200))
-}
-
-async function readResponse(
-  log: TurnLog,
-  options: ResponsesEncoderOptions,
-): Promise<ResponsesObject> {
-  const encoder = new ResponsesEncoder(options)
-  for await (const { event } of eventsSoFar(log, options.turnId)) {
-    if (isStreamEvent(event)) encoder.encode(event)
-  }
-  return encoder.response
+/** TURN_UNKNOWN, TURN_EXPIRED. */
+function responseTurn(c: Context<GatewayEnv>): Promise<TurnRecord> {
+  return readableTurn(c, 'resp_', c.req.param('responseId') ?? '')
 }
 
 async function endOf(

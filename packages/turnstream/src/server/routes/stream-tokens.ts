@@ -99,10 +99,7 @@ export interface StreamTokensOptions {
   readonly clock: Clock
 }
 
-/**
- * Issues and verifies stream tokens, which go into the URL because an `EventSource` sends no headers. A token is signed
- * and self-contained, so nothing is stored.
- */
+/** Issues and verifies stream tokens. They are signed and self-contained, so nothing is stored. */
 export class StreamTokens {
   readonly #secret: string | Buffer
   readonly #clock: Clock
@@ -150,10 +147,7 @@ export class StreamTokens {
     return decoded.value
   }
 
-  /**
-   * Distinguishes the key from a later one with the same name. An HMAC, because the bearer can read it and could guess
-   * a weak key from a plain hash.
-   */
+  /** Distinguishes the key from a later one of its name. An HMAC: a weak key could be guessed from a plain hash. */
   #markOf(fingerprint: string): string {
     // No token begins like this.
     return this.#macOf(`key ${fingerprint}`).slice(0, MARK_CHARS)

@@ -3,6 +3,7 @@ import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-sli
 import { parameterError } from '@turnstream/core/internal/formats/openai-errors'
 import { requestInvalid } from '@turnstream/core/internal/formats/request-errors'
 import type { DecodedRequest, Submission } from '@turnstream/core/internal/formats/submission'
+import { isTerminal } from '@turnstream/core/internal/formats/translation'
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { type ErrorCode, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
@@ -24,7 +25,6 @@ import type { StreamSlot } from '../limits/key-limits.ts'
 import { type Rejoined, type RepeatedRequest, RequestClient } from '../reattachment.ts'
 import { AnswerSize } from '../streams/answer-size.ts'
 import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
-import type { StreamKind } from '../streams/open-streams.ts'
 import { headerOf, openSse, type SseConnection } from '../streams/sse-connection.ts'
 import * as spec from './spec.ts'
 import {
@@ -35,9 +35,7 @@ import {
   withStreamSlot,
 } from './submit.ts'
 
-/*
- * Shared by the routes of vendors' APIs: a request is one turn, answered in the vendor's dialect.
- */
+/* Shared by the routes of vendors' APIs: a request is one turn, answered in the vendor's dialect. */
 
 /** How long headers are held for the first output, so that a turn that fails earlier gets an error status. */
 const HOLD_MS = 5000
@@ -47,14 +45,10 @@ const threadHeader = spec.optional(
   'The thread of the turn. Ignored if it is not a valid id, or while the thread is running',
 )
 
-const threadHeadersSchema = z.object({
+export const vendorHeadersSchema = submitHeadersSchema.extend({
   [THREAD_HEADERS[0]]: threadHeader,
   [THREAD_HEADERS[1]]: threadHeader,
   [THREAD_HEADERS[2]]: threadHeader,
-})
-
-export const vendorHeadersSchema = submitHeadersSchema.extend({
-  ...threadHeadersSchema.shape,
   [HEADERS.cancelOnDisconnect]: spec.optional(
     z.enum(['true', 'false']),
     'With `true` the turn is cancelled when the client disconnects',
@@ -81,6 +75,22 @@ export const ANSWER_REFUSALS: readonly ErrorCode[] = [
   'UPSTREAM_TRUNCATED',
   'UPSTREAM_UNREACHABLE',
 ]
+
+const answerHeaders = spec.turnHeaders.extend({
+  [HEADERS.reattached]: spec.optional(
+    z.string(),
+    'The turn, if an earlier client of the same request disconnected from it',
+  ),
+})
+
+/** The answer of a route that starts a turn: JSON, or a stream if the request asks for one. */
+export function answerSpec<Schema extends z.ZodType>(
+  description: string,
+  schema: Schema,
+  streamed: z.ZodType,
+) {
+  return { ...spec.jsonOrSse(description, schema, streamed), headers: answerHeaders }
+}
 
 type Validated = { success: true } | { success: false; target: string; error: z.ZodError }
 
@@ -119,32 +129,19 @@ interface PreparedTurn extends DecodedRequest {
   readonly previous?: TurnPlace | undefined
 }
 
-type Prepare = () => PreparedTurn | Promise<PreparedTurn>
-
-/** Response headers of every vendor route that starts a turn. */
-export const answerHeaders = spec.turnHeaders.extend({
-  [HEADERS.reattached]: spec.optional(
-    z.string(),
-    'The turn, if an earlier client of the same request disconnected from it',
-  ),
-})
-
-/**
- * Starts the turn of a request, or joins the one of the same request before. Sets its ids as headers. `prepare` is only
- * called for a new turn: what the request refers to may be gone when it is repeated.
- */
+/** Starts the turn of a request, or joins the one of the same request before. Sets its ids as headers. */
 async function startVendorTurn(
   c: Context<GatewayEnv>,
   context: GatewayContext,
-  headers: VendorHeaders,
-  prepare: Prepare,
+  request: VendorAnswer,
 ): Promise<VendorTurn> {
+  const { headers } = request
   const isTied = headers[HEADERS.cancelOnDisconnect] === 'true'
   const isNamed = headers[HEADERS.idempotencyKey] !== undefined
   const space = c.get('space')
   const repeated = c.get('repeated')
   const earlier = repeated && (await rejoin(c, context, repeated))
-  const turn = earlier?.turn ?? (await startNew(c, context, headers, prepare))
+  const turn = earlier?.turn ?? (await startNew(c, context, request))
   const { turnId, threadId } = turn
   c.header(HEADERS.turnId, headerOf(turnId))
   c.header(HEADERS.threadId, headerOf(threadId))
@@ -166,28 +163,25 @@ interface VendorAnswer {
   readonly isStreamed: boolean
   /** Called once there is a stream slot. */
   readonly begin?: () => Promise<void>
-  /** See `startVendorTurn`. */
-  readonly prepare: Prepare
+  /** Called only for a new turn: what the request refers to may be gone when it is repeated. */
+  readonly prepare: () => PreparedTurn | Promise<PreparedTurn>
   readonly stream: (started: VendorTurn) => Promise<Response>
   /** Returns what is sent as JSON. */
   readonly complete: (started: VendorTurn) => Promise<object>
 }
 
-/**
- * Starts the turn of a request and answers it. If the answer fails and the turn does not, a repeated request gets the
- * turn.
- */
+/** Starts the turn of a request and answers it. If only the answer fails, a repeated request gets the turn. */
 export function answerRequest<Value>(
   c: Context<GatewayEnv>,
   context: GatewayContext,
-  { headers, isStreamed, begin, prepare, stream, complete }: VendorAnswer,
+  request: VendorAnswer,
 ): Promise<Response | JsonResponse<Value>> {
   return withStreamSlot(c, context, async (slot) => {
-    await begin?.()
-    const started = await startVendorTurn(c, context, headers, prepare)
+    await request.begin?.()
+    const started = await startVendorTurn(c, context, request)
     try {
-      if (isStreamed) return await stream(started)
-      const answer = await complete(started)
+      if (request.isStreamed) return await request.stream(started)
+      const answer = await request.complete(started)
       slot.free()
       return sendJson<Value>(c, context, encodeJson(answer))
     } catch (error) {
@@ -197,14 +191,11 @@ export function answerRequest<Value>(
   })
 }
 
-/**
- * Sends the provider exactly the messages of the request, whatever its thread. Names what was ignored in a header.
- */
+/** Sends the provider exactly the messages of the request, whatever its thread. Names what was ignored in a header. */
 async function startNew(
   c: Context<GatewayEnv>,
   context: GatewayContext,
-  headers: VendorHeaders,
-  prepare: Prepare,
+  { headers, prepare }: VendorAnswer,
 ): Promise<TurnRecord> {
   context.limits.checkTurn(c.get('caller'))
   // A large body has just been parsed.
@@ -226,21 +217,12 @@ async function startNew(
   return turn
 }
 
-type ThreadHeaders = z.infer<typeof threadHeadersSchema>
-
-/** What a request says about its thread. */
-interface ThreadRequest {
-  readonly headers: ThreadHeaders
-  /** The turn of `previous_response_id`. */
-  readonly previous: TurnPlace | undefined
-}
-
 /** Starts the turn of a request in the thread that the request continues. Never THREAD_BUSY. */
 async function startInThread(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   submission: Submission,
-  { headers, previous }: ThreadRequest,
+  { headers, previous }: Pick<PreparedTurn, 'previous'> & { readonly headers: VendorHeaders },
 ): Promise<Submitted> {
   const { history = [], input, settings } = submission
   const chain = await ThreadChain.read([...history, ...input], settings?.user)
@@ -249,12 +231,11 @@ async function startInThread(
   const { answerKey } = chain
   const requestHash = c.get('repeated')?.keys[0]
   const options = { acceptsAnyOutput: true, answerKey, requestHash }
-  if (place === undefined) return startTurn(c, context, submission, options)
   try {
     return await startTurn(c, context, submission, { ...options, ...place })
   } catch (error) {
     // Another request was faster.
-    if (!hasCode(error, 'THREAD_BUSY')) throw error
+    if (place === undefined || !hasCode(error, 'THREAD_BUSY')) throw error
     return startTurn(c, context, submission, options)
   }
 }
@@ -262,21 +243,17 @@ async function startInThread(
 /** Undefined for a new thread, also if the turn would not be the next of its thread. */
 async function choosePlace(
   log: TurnLog,
-  headers: ThreadHeaders,
+  headers: VendorHeaders,
   findBefore: () => TurnPlace | undefined | Promise<TurnPlace | undefined>,
 ): Promise<Pick<SubmitOptions, 'threadId' | 'follows'> | undefined> {
-  const named = namedThread(headers)
+  // Agents send these headers with every request, so an invalid one is ignored.
+  const ids = THREAD_HEADERS.map((name) => headers[name])
+  const named = ids.find((id) => spec.headerId.safeParse(id).success)
   if (named !== undefined && !(await isRunning(log, named))) return { threadId: named }
   const before = await findBefore()
   if (before === undefined || !(await canContinue(log, before))) return undefined
   const { threadId, turnId: follows } = before
   return { threadId, follows }
-}
-
-/** Agents send these headers with every request, so an invalid one is ignored. */
-function namedThread(headers: ThreadHeaders): string | undefined {
-  const ids = THREAD_HEADERS.map((name) => headers[name])
-  return ids.find((id) => spec.headerId.safeParse(id).success)
 }
 
 /** The turn of the same request before, whose client was cut off. */
@@ -303,31 +280,56 @@ function setIgnored(c: Context<GatewayEnv>, ignored: readonly string[]): void {
   c.header(HEADERS.ignored, names.join(', ').slice(0, MAX_IGNORED_CHARS))
 }
 
+/** Counts the client of a turn as one of its readers, until `release`. */
+function readerOf({ c, context, turn: { turnId }, isTied }: VendorTurn) {
+  const { log, tenant } = c.get('space')
+  const endReading = context.streams.readers.add(tenant, turnId)
+  const client = watchClient(c)
+  return {
+    /** Aborts when the client disconnects. */
+    signal: client.signal,
+    tail: (signal: StopSignal) => log.tail(turnId, 'events', START, signal),
+    /** The client has left: cancels a tied turn without other readers, unless its answer is complete. */
+    leave: (isComplete = false) => {
+      if (!endReading() || !isTied || isComplete) return
+      const cancelled = log.requestCancel(turnId, 'the client disconnected')
+      cancelled.catch((error: unknown) => context.onError(error, {}))
+    },
+    release: () => {
+      client.release()
+      endReading()
+    },
+  }
+}
+
+/** Streams a stored turn for a client that resumes it, or joins late. */
+export function resumeAnswer(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  turn: TurnRecord,
+  encoder: AnswerEncoder,
+): Promise<Response> {
+  const resumed = { c, context, turn, isTied: false, isNamed: true }
+  return withStreamSlot(c, context, () => streamAnswer(resumed, encoder, 0))
+}
+
 /** Streams the answer from its beginning. Fails if the turn fails within `holdMs` and before any output. */
 export async function streamAnswer(
-  { c, context, turn, isTied, isNamed, requestClient }: VendorTurn,
+  started: VendorTurn,
   encoder: AnswerEncoder,
-  kind: StreamKind,
   holdMs = HOLD_MS,
 ): Promise<Response> {
-  const { log, tenant } = c.get('space')
-  const { turnId } = turn
-  const endReading = context.streams.readers.add(tenant, turnId)
+  const { c, context, isNamed, requestClient } = started
+  const reader = readerOf(started)
   const reading = new AbortController()
   const stop = () => reading.abort()
-  const answer = new AnswerStream(log.tail(turnId, 'events', START, reading.signal), encoder)
-  const client = watchClient(c)
+  const answer = new AnswerStream(reader.tail(reading.signal), encoder)
   const leave = () => {
     stop()
-    const isLast = endReading()
-    if (isTied && isLast && !answer.isComplete) cancel(log, turnId, context)
+    reader.leave(answer.isComplete)
   }
-  const release = () => {
-    client.release()
-    endReading()
-  }
-  onAbort(client.signal, leave)
-  if (client.signal.aborted) leave()
+  onAbort(reader.signal, leave)
+  if (reader.signal.aborted) leave()
   try {
     const failure = holdMs > 0 ? await answer.begin(context.clock, holdMs) : undefined
     if (failure !== undefined) throw new TurnFailedError(failure, isNamed)
@@ -337,50 +339,45 @@ export async function streamAnswer(
         stop()
         if (!answer.isComplete) requestClient?.leave()
       })
-      return answer.sendTo(connection).finally(release)
+      return answer.sendTo(connection).finally(reader.release)
     }
-    return openSse(c, context, { kind, headers: {}, send })
+    return openSse(c, context, { kind: encoder.kind, headers: {}, send })
   } catch (error) {
-    release()
+    reader.release()
     stop()
     throw error
   }
 }
 
-/**
- * Reads the turn to its end. Returns its error, which also has the retry delay. SERVER_SHUTDOWN if the server closes
- * before.
- */
+/** Reads the turn to its end. Returns its error. SERVER_SHUTDOWN if the server closes before. */
 export async function followAnswer(
-  { c, context, turn, isTied }: VendorTurn,
+  started: VendorTurn,
   onEvent: (event: StreamEvent) => void,
 ): Promise<ErrorObject | undefined> {
-  const { log, tenant } = c.get('space')
-  const endReading = context.streams.readers.add(tenant, turn.turnId)
-  const client = watchClient(c)
-  const reading = anyOf([client.signal, context.closing])
+  const { c, context } = started
+  const reader = readerOf(started)
+  const reading = anyOf([reader.signal, context.closing])
   const slot = c.get('slot')
   const size = new AnswerSize()
   let isOver = false
   let failure: ErrorObject | undefined
   try {
-    for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
+    for await (const record of reader.tail(reading.signal)) {
       if (isSliceOver()) await nextSlice()
       if (!('event' in record) || !isStreamEvent(record.event)) continue
       if (slot !== undefined && size.add(record)) await retain(slot, size, reading.signal)
       onEvent(record.event)
       if (record.event.type === 'response_error') failure = record.event.payload.error
-      isOver ||= TERMINALS.has(record.event.type)
+      isOver ||= isTerminal(record.event.payload)
     }
-    if (client.signal.aborted && endReading() && isTied) cancel(log, turn.turnId, context)
+    if (reader.signal.aborted) reader.leave()
     if (reading.signal.aborted && !isOver) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'the turn is still running')
     }
     return failure
   } finally {
-    endReading()
     reading.release()
-    client.release()
+    reader.release()
   }
 }
 
@@ -388,14 +385,4 @@ export async function followAnswer(
 async function retain(slot: StreamSlot, { chars }: AnswerSize, signal: StopSignal): Promise<void> {
   slot.keep(chars)
   while (slot.isHeldBack(chars) && !signal.aborted) await slot.room(signal)
-}
-
-const TERMINALS: ReadonlySet<string> = new Set([
-  'response_done',
-  'response_error',
-  'turn_aborted_by_user',
-])
-
-function cancel(log: TurnLog, turnId: string, { onError }: GatewayContext): void {
-  log.requestCancel(turnId, 'the client disconnected').catch((error: unknown) => onError(error, {}))
 }

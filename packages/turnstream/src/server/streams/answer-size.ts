@@ -5,10 +5,7 @@ import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-g
 /** How much an answer grows before it is counted again. */
 const STEP_CHARS = 64 * 1024
 
-/**
- * Measures what an encoder retains of an answer, in characters. Every dialect keeps the texts until the answer ends, to
- * compare them with the final ones or to repeat them.
- */
+/** Measures what an encoder retains, in characters: every dialect keeps the texts until the answer ends. */
 export class AnswerSize {
   chars = 0
   #counted = 0
@@ -32,8 +29,7 @@ export class AnswerSize {
 
   #sizeOf(record: EventRecord): number {
     const { event } = record
-    // The parameters of the request, such as instructions, are part of the answer. Other events are not encoded: those
-    // of the request may have tens of megabytes.
+    // The parameters of the request are part of the answer. Other events are not encoded: they may have megabytes.
     if (event.type === 'response_start') return record.data.length
     if (event.type !== 'item_done') return 0
     const { item_id, final_item: item } = event.payload

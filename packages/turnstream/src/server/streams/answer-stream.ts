@@ -6,12 +6,14 @@ import type { ErrorObject, StreamEvent } from '@turnstream/core/internal/protoco
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import { AnswerSize } from './answer-size.ts'
 import { Frame } from './frames.ts'
+import type { StreamKind } from './open-streams.ts'
 import type { SseConnection } from './sse-connection.ts'
 
 // A larger frame would only be buffered.
 const MAX_FRAME_CHARS = 32 * 1024
 
 export interface AnswerEncoder {
+  readonly kind: StreamKind
   readonly isOver: boolean
   /** Whether a cancelled turn is an answer in this dialect. Otherwise it is an error. */
   readonly hasCancelled?: boolean
@@ -20,10 +22,7 @@ export interface AnswerEncoder {
   encodeSse(event: StreamEvent): string
   /** The last text of a stream that ends before the turn. Clients take a stream that stops for a complete one. */
   interruptionSse(error: ErrorObject): string
-  /**
-   * For an encoder that returns nothing for what is stored when the stream opens: all of it, once it was read. What
-   * follows is encoded as usual.
-   */
+  /** For an encoder that returns nothing for what was stored when the stream opens: all of it, once it was read. */
   joinSse?(): string
   /** Data sent to clients that ignore comments, to keep them waiting; empty for a comment. */
   heartbeatSse?(): string
@@ -51,10 +50,7 @@ export class AnswerStream {
     return this.#encoder.isOver
   }
 
-  /**
-   * Waits up to `ms` for the first output. Resolves with the error of a turn that ends without output, while the
-   * response can still have an error status.
-   */
+  /** Waits up to `ms` for the first output. Resolves with the error of a turn that ends without any. */
   async begin(clock: Clock, ms: number): Promise<ErrorObject | undefined> {
     let stopWaiting: (() => void) | undefined
     const late = new Promise<'late'>((resolve) => {

@@ -13,8 +13,7 @@ import { encodeSse } from '@turnstream/core/internal/sse/encode'
 const LINE_END = '\r\n'
 
 /**
- * One or more complete SSE frames, encoded once and written to every reader. Stored as HTTP/1.1 chunks: Node would
- * write the size, the line ends and the frame separately for every reader.
+ * Complete SSE frames, encoded once for all readers, as an HTTP/1.1 chunk: Node would write its parts for each of them.
  */
 export class Frame {
   /** The cursor of the frame, if any. */
@@ -41,15 +40,11 @@ export const LAST_CHUNK = Buffer.from(`0${LINE_END}${LINE_END}`)
 export type StreamEncoding = 'append' | 'snapshot'
 
 /**
- * Encodes a record. Without an `id`, a reader that disconnects after this frame gets it again. `isFirst` says that the
- * reader has not seen any record of its item.
+ * Encodes a record. A reader that leaves after a frame without `id` gets it again. `isFirst`: it has none of the item.
  */
 export type ToFrame = (record: LogRecord, id: string | undefined, isFirst?: boolean) => Frame
 
-/**
- * Encodes records as frames. Readers at the same position share a frame, which is encoded once and lives as long as its
- * record.
- */
+/** Encodes records as frames, once for all readers at the same position. A frame lives as long as its record. */
 export class RecordFrames {
   readonly #frames = new WeakMap<LogRecord, Frame>()
   /** The frames of updates that are the first of their item for a reader. */

@@ -20,9 +20,8 @@ interface Subscriber extends KnownThread {
 }
 
 /**
- * Notifies thread subscribers of new turns and of the thread's deletion. Changes by this process are announced
- * immediately; changes by others are found by polling once a second, with one shared poll per thread while it has
- * subscribers.
+ * Notifies subscribers of new turns and of deleted threads. Changes by this process are announced immediately; others
+ * are found by polling once a second, once for all subscribers of a thread.
  */
 export class NewTurns {
   readonly #log: TurnLog

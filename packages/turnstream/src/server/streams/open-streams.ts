@@ -21,10 +21,7 @@ export interface OpenStreamsOptions {
   readonly closing: AbortSignal
 }
 
-/**
- * The open streams of a server. They share one heartbeat timer, set for the longest silent stream. All end when the
- * server closes.
- */
+/** The open streams of a server, with one heartbeat timer. All end when the server closes. */
 export class OpenStreams {
   readonly counts: StreamCounts = {
     clients: { v2: 0, xapi: 0, thread: 0, chat: 0, responses: 0, messages: 0 },

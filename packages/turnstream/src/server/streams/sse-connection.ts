@@ -26,10 +26,7 @@ export interface ConnectionDeps {
   readonly caller: Caller
 }
 
-/**
- * One open SSE response. Only complete frames are sent, so a comment never splits one. After the end or a disconnect,
- * sending does nothing.
- */
+/** One open SSE response. Sends only complete frames, and nothing after the end or a disconnect. */
 export abstract class SseConnection {
   /** Time of the last write, for `OpenStreams`. */
   silentSince = 0
@@ -165,10 +162,7 @@ export abstract class SseConnection {
   }
 }
 
-/**
- * Writes to Node's response, which sends everything written in one tick with one system call. The head is sent with the
- * first frame.
- */
+/** Writes to Node's response, which sends what is written in one tick with one system call, and the head with it. */
 class NodeConnection extends SseConnection {
   readonly #response: ServerResponse
   readonly #isChunked: boolean

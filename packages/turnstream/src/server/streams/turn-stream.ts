@@ -34,10 +34,8 @@ const TURN_FRAMES = new RecordFrames()
 const THREAD_FRAMES = new RecordFrames()
 
 /**
- * Streams one log of a turn: stored records, then new ones, to the last record. 204 when nothing can follow the cursor,
- * because an EventSource would otherwise reconnect forever. When the turn is deleted the response ends, and a
- * reconnecting client gets TURN_UNKNOWN. When the store fails the response is cut. CURSOR_INVALID, TURN_UNKNOWN,
- * TURN_EXPIRED.
+ * Streams one log of a turn to its last record. 204 when nothing can follow the cursor: an EventSource would reconnect
+ * forever. Ends when the turn is deleted, and is cut when the store fails. CURSOR_INVALID, TURN_UNKNOWN, TURN_EXPIRED.
  */
 export async function openTurnStream(
   c: Context<GatewayEnv>,
@@ -193,9 +191,8 @@ function sendResync(
 const FIRST_PAGE = 2
 
 /**
- * Streams the snapshots of every turn of a thread in order, existing and future ones. `after` is the exclusive cursor
- * `<turnId>/<offset>`. When the thread is deleted the response ends, and a reconnecting client gets THREAD_UNKNOWN. A
- * new thread with the same id is a different thread. CURSOR_INVALID, THREAD_UNKNOWN.
+ * Streams the snapshots of all turns of a thread after the cursor `<turnId>/<offset>`, in order, until the thread is
+ * deleted. A new thread with the same id is a different one. CURSOR_INVALID, THREAD_UNKNOWN.
  */
 export async function openThreadStream(
   c: Context<GatewayEnv>,

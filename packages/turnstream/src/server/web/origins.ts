@@ -66,8 +66,7 @@ export function isOwnOrigin(origin: string, host: string): boolean {
   return own.host === host || (own.port === '' && `${own.host}:${defaultPort}` === host)
 }
 
-// Never `access-control-allow-credentials`: pages authenticate with a header they set themselves, never with what a
-// browser adds.
+// Never `access-control-allow-credentials`: pages authenticate with a header that they set themselves.
 const EXPOSED = [
   HEADERS.requestId,
   HEADERS.turnId,
@@ -107,10 +106,9 @@ const PREFLIGHT = {
 }
 
 /**
- * Allows pages of the allowed origins and refuses all others: a browser only hides the response, but sends simple
- * requests, and a stream would take a slot. Clients other than browsers send neither `origin` nor `sec-fetch-site` and
- * are unaffected. Sets headers before the routes run, because streams bypass later middleware. Hono's own CORS
- * middleware sets `vary` afterwards and answers every OPTIONS.
+ * Refuses pages of other origins: a browser only hides the response, but sends simple requests, and a stream would take
+ * a slot. Other clients send neither `origin` nor `sec-fetch-site`. Sets headers before the routes run, because streams
+ * bypass later middleware, as Hono's own CORS middleware would.
  */
 export function checkOrigin(allowed: AllowedOrigins): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
@@ -133,8 +131,7 @@ function isPreflight({ req }: Context<GatewayEnv>): boolean {
 }
 
 /**
- * Whether the request comes from a page of another origin. Browsers report this in a header that pages cannot change.
- * Without it (plain HTTP outside loopback), the origin is compared with the host.
+ * Whether a page of another origin sent it. Without the browser's own header (plain HTTP), compares origin and host.
  */
 function isForeign(c: Context<GatewayEnv>, origin: string | undefined): boolean {
   const site = c.req.header('sec-fetch-site')
@@ -156,10 +153,7 @@ function isNavigation({ req }: Context<GatewayEnv>): boolean {
 /** Names of a server on the same machine. */
 export const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1']
 
-/**
- * Refuses host names that are not in the list, if there is one. Against DNS rebinding: a page can point its own name to
- * our address, so that the browser treats us as its own server. Only the name differs.
- */
+/** Refuses other host names than those of the list, if there is one: with DNS rebinding, a page's name leads to us. */
 export function checkHost(allowedHosts?: readonly string[]): MiddlewareHandler<GatewayEnv> {
   const names = allowedHosts && new Set(allowedHosts.map(parseHost))
   return async (c, next) => {

@@ -3,7 +3,7 @@ import { fakeClock } from '../../../../conformance/src/index.ts'
 import type { EventRecord, Tail } from '../../../../core/src/log/turn-log.ts'
 import { HEAD } from '../../../../core/test/formats/chat-completions/write-support.ts'
 import { delta, open, responseDone, start } from '../../../../core/test/processor/events.ts'
-import { chatAnswerEncoder } from '../../../src/server/routes/chat-completions.ts'
+import { ChatAnswer } from '../../../src/server/routes/chat-completions.ts'
 import { AnswerStream } from '../../../src/server/streams/answer-stream.ts'
 import type { Frame } from '../../../src/server/streams/frames.ts'
 import type { SseConnection } from '../../../src/server/streams/sse-connection.ts'
@@ -25,7 +25,7 @@ async function answerTo(events: readonly unknown[]): Promise<string> {
       return true
     },
   } as unknown as SseConnection
-  const answer = new AnswerStream(tail, chatAnswerEncoder(HEAD))
+  const answer = new AnswerStream(tail, new ChatAnswer(HEAD))
   expect(await answer.begin(fakeClock(), 1000)).toBeUndefined()
   await answer.sendTo(connection)
   expect(answer.isComplete).toBe(true)
