@@ -58,14 +58,8 @@ export function releaseRequest(response: ServerResponse): void {
   adapterListeners.delete(response)
 }
 
-export interface ClientWatch {
-  /** Aborts when the client disconnects before the response was sent. */
-  readonly signal: AbortSignal
-  /** Call when the response was sent. */
-  readonly release: () => void
-}
-
-export function watchClient(c: Context<GatewayEnv>): ClientWatch {
+/** Returns a signal that aborts when the client disconnects. Call `release` when the response was sent. */
+export function watchClient(c: Context<GatewayEnv>) {
   const left = new AbortController()
   const { signal } = left
   const leave = () => left.abort()

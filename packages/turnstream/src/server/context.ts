@@ -3,7 +3,8 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import type { ErrorCode } from '@turnstream/core/internal/protocol/errors'
-import { logOf } from '../log/tenants.ts'
+import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
+import { logOf, Tenants } from '../log/tenants.ts'
 import type { ResolvedProcessor } from '../turns/processor-settings.ts'
 import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
@@ -69,26 +70,13 @@ export interface TenantSpace {
   readonly threadQuota: ThreadQuota
 }
 
-export class TenantSpaces {
-  readonly #log: TurnLog
-  readonly #clock: Clock
-  readonly #maxThreads: number
-  readonly #spaces = new Map<string, TenantSpace>()
+export type TenantSpaces = Tenants<TenantSpace>
 
-  constructor(log: TurnLog, clock: Clock, maxThreads = Infinity) {
-    this.#log = log
-    this.#clock = clock
-    this.#maxThreads = maxThreads
+export function createSpaces(whole: TurnLog, clock: Clock, maxThreads = Infinity): TenantSpaces {
+  const create = (tenant: string): TenantSpace => {
+    const log = logOf(whole, tenant)
+    const newTurns = new NewTurns(log, clock)
+    return { tenant, log, newTurns, threadQuota: new ThreadQuota(log, maxThreads, clock) }
   }
-
-  of(tenant: string): TenantSpace {
-    const known = this.#spaces.get(tenant)
-    if (known !== undefined) return known
-    const log = logOf(this.#log, tenant)
-    const newTurns = new NewTurns(log, this.#clock)
-    const threadQuota = new ThreadQuota(log, this.#maxThreads, this.#clock)
-    const space = { tenant, log, newTurns, threadQuota }
-    this.#spaces.set(tenant, space)
-    return space
-  }
+  return new Tenants(create(DEFAULT_TENANT), create)
 }

@@ -11,7 +11,7 @@ import { guardErrorHandler } from '../turns/turn-observer.ts'
 import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
-import { type GatewayApp, type GatewayContext, type GatewayEnv, TenantSpaces } from './context.ts'
+import { createSpaces, type GatewayApp, type GatewayContext, type GatewayEnv } from './context.ts'
 import { refuse, refuseUnmatched } from './error-response.ts'
 import { baseHeaders } from './json-response.ts'
 import { type GatewayLimits, KeyLimits } from './limits/key-limits.ts'
@@ -141,7 +141,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const access: Access = {
     keys,
     tokens: new StreamTokens({ clock, secret: options.streamTokenSecret }),
-    spaces: new TenantSpaces(log, clock, limits.maxThreads),
+    spaces: createSpaces(log, clock, limits.maxThreads),
   }
   const turns = new TurnRunner({ ...options, instance, providers, observer: metrics, onError })
   const context: GatewayContext = {

@@ -60,9 +60,6 @@ export interface Listening {
   close(): Promise<void>
 }
 
-const HOST = '127.0.0.1'
-const PORT = 4010
-
 const REFUSAL_REPORT_MS = 60_000
 
 // Delay before the first TCP keep-alive probe.
@@ -74,7 +71,7 @@ const LAST_WRITES_MS = 2000
 
 /** Opens the port after ending the turns of earlier processes. */
 export async function listen(gateway: Gateway, options: ListenOptions = {}): Promise<Listening> {
-  const { host = HOST, port = PORT, clock = systemClock } = options
+  const { host = '127.0.0.1', port = 4010, clock = systemClock } = options
   const limits = resolveLimits(PORT_LIMITS, options)
   await gateway.start()
   const server = createServer({
@@ -101,7 +98,7 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
     clock,
     onExcess: (socket) => {
       countRefusal()
-      refuseConnection(socket, clock)
+      endAndLinger(socket, new TurnstreamError('CONNECTIONS_LIMITED', 'try again later'), clock)
     },
   })
   // Node closes connections above `server.maxConnections` without a response.
@@ -156,22 +153,17 @@ function refusalReporter(
 
 /** Serves the gateway from your own server: `node:http`, Express, Fastify. The limits of `listen` do not apply. */
 export function createRequestListener(gateway: Gateway): RequestListener {
-  const listener = appListener(gateway, { autoCleanupIncoming: true })
+  const listener = appListener(gateway, true)
   return (request, response) => {
     if (!request.readableDidRead) return listener(request, response)
     const detail = 'the body was already read. Mount the gateway before body parsers'
-    const error = new TurnstreamError('REQUEST_INVALID', detail)
-    gateway.refused(error.code)
-    refuseRequest(error, response)
+    refuseRequest(gateway, invalid(detail), response)
   }
 }
 
-function appListener(
-  gateway: Gateway,
-  options: { readonly autoCleanupIncoming: boolean },
-): RequestListener {
+function appListener(gateway: Gateway, autoCleanupIncoming: boolean): RequestListener {
   const listener = getRequestListener((request, env) => gateway.app.fetch(request, env), {
-    ...options,
+    autoCleanupIncoming,
     errorHandler: refuseUnreadable,
     // The process may serve other things.
     overrideGlobalObjects: false,
@@ -181,16 +173,14 @@ function appListener(
 
 function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
   // `Connections` discards the rest of a body.
-  const listener = appListener(gateway, { autoCleanupIncoming: false })
-  const start: RequestListener = (request, response) => {
+  const listener = appListener(gateway, false)
+  return inTurn((request, response) => {
     // A pipelined request after the connection's last response.
     if (!request.socket.writable) return
     const refusal = checkHead(request, limits)
     if (refusal === undefined) return listener(request, response)
-    gateway.refused(refusal.code)
-    refuseRequest(refusal, response)
-  }
-  return inTurn(start)
+    refuseRequest(gateway, refusal, response)
+  })
 }
 
 /** Clients that pipeline at all have a few requests in flight. */
@@ -392,17 +382,16 @@ function refuseUnreadable(error: unknown): Response {
 }
 
 /** Refuses a request before the app sees it. */
-function refuseRequest(error: TurnstreamError, response: ServerResponse): void {
+function refuseRequest(gateway: Gateway, error: TurnstreamError, response: ServerResponse): void {
+  gateway.refused(error.code)
   const { status, headers, text } = rawResponse(error, response.req.url)
   response.writeHead(status, headers)
   response.end(text)
 }
 
-type MalformedError = Error & Overflow & { readonly code?: string }
-
 /** Refuses bytes that are not HTTP, or an incomplete request. Returns the code if a response was sent. */
 export function refuseMalformed(
-  error: MalformedError,
+  error: Error & Overflow & { readonly code?: string },
   socket: Duplex,
   { clock, limits }: { readonly clock: Clock; readonly limits: PortLimits },
 ): ErrorCode | undefined {
@@ -424,11 +413,6 @@ export function refuseMalformed(
   return refusal.code
 }
 
-/** Refuses a connection above the limit, without reading from it. */
-function refuseConnection(socket: Duplex, clock: Clock): void {
-  endAndLinger(socket, new TurnstreamError('CONNECTIONS_LIMITED', 'try again later'), clock)
-}
-
 /** Node stores the response in progress on the socket, and checks it there for the same reason. */
 function isBeingAnswered(socket: Duplex): boolean {
   const { _httpMessage: response } = socket as { _httpMessage?: ServerResponse | null }
@@ -440,8 +424,10 @@ const lingering = new WeakSet<Duplex>()
 function endAndLinger(socket: Duplex, error: TurnstreamError, clock: Clock): void {
   lingering.add(socket)
   socket.end(encodeRaw(error))
-  const cancelTimer = clock.after(LINGER_MS, () => socket.destroy())
-  socket.on('close', cancelTimer)
+  socket.on(
+    'close',
+    clock.after(LINGER_MS, () => socket.destroy()),
+  )
 }
 
 function encodeRaw(error: TurnstreamError, as?: number): string {

@@ -157,7 +157,7 @@ function joinEncoder(encoder: MessagesAnswer): AnswerEncoder {
       return hasJoined ? text : ''
     },
     heartbeatSse: () => (hasJoined ? encoder.heartbeatSse() : ''),
-    joinSse() {
+    storedSse() {
       hasJoined = true
       return encoder.joinSse()
     },

@@ -23,7 +23,7 @@ export interface AnswerEncoder {
   /** The last text of a stream that ends before the turn. Clients take a stream that stops for a complete one. */
   interruptionSse(error: ErrorObject): string
   /** For an encoder that returns nothing for what was stored when the stream opens: all of it, once it was read. */
-  joinSse?(): string
+  storedSse?(): string
   /** Data sent to clients that ignore comments, to keep them waiting; empty for a comment. */
   heartbeatSse?(): string
 }
@@ -43,7 +43,7 @@ export class AnswerStream {
   constructor(tail: Tail<EventRecord>, encoder: AnswerEncoder) {
     this.#records = tail[Symbol.asyncIterator]() as AsyncIterator<EventRecord | Resync, void>
     this.#encoder = encoder
-    if (encoder.joinSse !== undefined) void tail.caughtUp.then(this.#join)
+    if (encoder.storedSse !== undefined) void tail.caughtUp.then(this.#join)
   }
 
   get isComplete(): boolean {
@@ -136,22 +136,22 @@ export class AnswerStream {
 
   /** Waits for room before the next event is encoded: what it repeats of the answer would be held, too. */
   async #room(connection: SseConnection): Promise<void> {
-    connection.keep(this.#size.chars)
+    connection.slot.keep(this.#size.chars)
     const bytes = this.#bytes
     if (!connection.isHeldBack(bytes)) return
     this.#send(connection)
     // The headers of the response come with the first frame.
     connection.beat()
-    while (connection.isHeldBack(bytes)) await connection.room()
+    await connection.room(bytes)
   }
 
   readonly #join = async (): Promise<void> => {
-    if (this.#encoder.joinSse === undefined) return
+    if (this.#encoder.storedSse === undefined) return
     if (this.#connection !== undefined) await this.#room(this.#connection)
     // Nobody reads the answer of a client that left.
     if (this.#hasJoined || this.#connection?.signal.aborted === true) return
     this.#hasJoined = true
-    this.#text += this.#encoder.joinSse?.() ?? ''
+    this.#text += this.#encoder.storedSse?.() ?? ''
     if (this.#connection !== undefined) this.#flushSoon()
   }
 
@@ -173,7 +173,7 @@ export class AnswerStream {
   async #sendAll(connection: SseConnection): Promise<void> {
     // The headers of the response come with the first frame.
     if (connection.isHeldBack(this.#text.length)) connection.beat()
-    while (connection.isHeldBack(this.#text.length)) await connection.room()
+    while (connection.isHeldBack(this.#text.length)) await connection.room(this.#text.length)
     this.#send(connection)
     if (!this.#isBehind) return
     await connection.drained()

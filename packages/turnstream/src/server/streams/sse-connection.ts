@@ -39,7 +39,7 @@ export abstract class SseConnection {
   readonly kind: StreamKind
   readonly caller: Caller
   readonly #streams: OpenStreams
-  readonly #slot: StreamSlot
+  readonly slot: StreamSlot
   readonly #stop = new Stop()
   #isOpen = false
   #draining: Promise<void> | undefined
@@ -48,7 +48,7 @@ export abstract class SseConnection {
     this.kind = kind
     this.caller = caller
     this.#streams = streams
-    this.#slot = slot
+    this.slot = slot
   }
 
   abstract readonly waitingBytes: number
@@ -104,25 +104,20 @@ export abstract class SseConnection {
   async #drain(): Promise<void> {
     if (!this.#isOpen) return
     this.behindSince = this.#streams.now()
-    const release = this.#slot.hold(this.waitingBytes)
+    const release = this.slot.hold(this.waitingBytes)
     await this.taken()
     release()
     this.behindSince = undefined
   }
 
-  /** Counts what an encoder keeps of the answer until the connection is closed, in place of the last figure. */
-  keep(bytes: number): void {
-    this.#slot.keep(bytes)
-  }
-
-  /** Whether to await `room` and check again, before a frame of this size is encoded. */
+  /** Whether to await `room`, before a frame of this size is encoded. */
   isHeldBack(bytes: number): boolean {
-    return this.#slot.isHeldBack(bytes) && !this.signal.aborted
+    return this.slot.isHeldBack(bytes) && !this.signal.aborted
   }
 
-  /** Resolves when another client of the key has read something, or this client disconnected. */
-  room(): Promise<void> {
-    return this.#slot.room(this.signal)
+  /** Resolves when the clients of the key have read enough for a frame of this size, or this one disconnected. */
+  async room(bytes: number): Promise<void> {
+    while (this.isHeldBack(bytes)) await this.slot.room(this.signal)
   }
 
   /** Sends a comment, unless other data is buffered. */
@@ -154,7 +149,7 @@ export abstract class SseConnection {
 
   /** The client disconnected, or nothing more will be sent. */
   readonly close = (): void => {
-    this.#slot.free()
+    this.slot.free()
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#streams.delete(this)
@@ -194,12 +189,10 @@ class NodeConnection extends SseConnection {
     if (response.destroyed || !response.writableNeedDrain) return Promise.resolve()
     return new Promise((resolve) => {
       const go = () => {
-        response.off('drain', go)
-        response.off('close', go)
+        response.off('drain', go).off('close', go)
         resolve()
       }
-      response.on('drain', go)
-      response.on('close', go)
+      response.on('drain', go).on('close', go)
     })
   }
 

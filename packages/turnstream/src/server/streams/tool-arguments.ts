@@ -135,7 +135,7 @@ export class ArgumentSender {
 
   async #send(call: ToolCall): Promise<void> {
     const connection = this.#connection
-    while (connection.isHeldBack(call.content.length)) await connection.room()
+    await connection.room(call.content.length)
     if (this.#stored.has(call.itemId) || this.#stop.signal.aborted) return
     const status = this.#seen.has(call.itemId) ? 'update' : 'create'
     const frame = new Frame(encodeSse({ data: JSON.stringify({ ...call, status }) }))

@@ -17,7 +17,7 @@ import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { Frame, RecordFrames, type StreamEncoding, type ToFrame } from './frames.ts'
 import type { NewTurns } from './new-turns.ts'
 import { headerOf, openSse, type SendStream, type SseConnection } from './sse-connection.ts'
-import { ArgumentSender, type ArgumentsOptions, type ArgumentTiming } from './tool-arguments.ts'
+import { ArgumentSender, type ArgumentTiming } from './tool-arguments.ts'
 
 export interface TurnReading {
   readonly id: string
@@ -56,12 +56,9 @@ export async function openTurnStream(
   if (isOver) return c.body(null, 204)
   const headers = { [HEADERS.turnId]: headerOf(turnId), [HEADERS.threadId]: headerOf(threadId) }
   const kind = log === 'events' ? 'v2' : 'xapi'
-  return openSse(c, context, {
-    kind,
-    cursor: after,
-    headers,
-    send: turnSender(store, turn, reading, context),
-  })
+  const { clock, emission } = context
+  const source = { log: store, turn, timing: { clock, emission }, frames: TURN_FRAMES }
+  return openSse(c, context, { kind, cursor: after, headers, send: turnSender(source, reading) })
 }
 
 function isSealed({ sealed, status }: TurnRecord, log: LogName): boolean {
@@ -83,22 +80,16 @@ async function hasMore(log: TurnLog, turnId: string, reading: TurnReading): Prom
   return isForeign && parseOffset(after).seq <= parseOffset(tail.cursor).seq
 }
 
+interface TurnSource {
+  readonly log: TurnLog
+  readonly turn: Pick<TurnRecord, 'turnId' | 'threadId' | 'sealed'>
+  readonly timing: ArgumentTiming
+  readonly frames: RecordFrames
+}
+
 /** A separate function, so that an open stream does not retain its request. */
-function turnSender(
-  log: TurnLog,
-  turn: TurnRecord,
-  reading: TurnReading,
-  { clock, emission }: ArgumentTiming,
-): SendStream {
-  const { log: name, after, encoding, isStreamingArguments = false } = reading
-  const { turnId } = turn
-  return (connection) => {
-    const tail = log.tail(turnId, name, after, connection.signal)
-    const toFrame = TURN_FRAMES.encoder(encoding)
-    if (!isStreamingArguments) return sendTail(connection, tail, toFrame)
-    const calls = { log, clock, emission, turn }
-    return sendWithArguments(connection, tail, { toFrame, calls })
-  }
+function turnSender(source: TurnSource, reading: TurnReading): SendStream {
+  return (connection) => sendLog(connection, source, reading)
 }
 
 /** How the cursors of a log become those of a stream. */
@@ -115,22 +106,20 @@ interface Place {
 
 const TURN_PLACE: Place = { toId: String }
 
-interface ArgumentTail {
-  readonly toFrame: ToFrame
-  readonly place?: Place
-  readonly calls: ArgumentsOptions & { readonly turn: Pick<TurnRecord, 'sealed'> }
-}
-
-/** Sends the log `processed` and, while the turn runs, the arguments of its open calls. */
-async function sendWithArguments(
+/** Sends a log and, if requested, the arguments of open calls while the turn runs. */
+async function sendLog(
   connection: SseConnection,
-  tail: Tail,
-  { toFrame, place = TURN_PLACE, calls }: ArgumentTail,
+  { log, turn, timing, frames }: TurnSource,
+  { log: name, after, encoding, isStreamingArguments }: Omit<TurnReading, 'id'>,
+  place = TURN_PLACE,
 ): Promise<void> {
-  const sender = new ArgumentSender(connection, calls, tail.cursor)
+  const tail = log.tail(turn.turnId, name, after, connection.signal)
+  const toFrame = frames.encoder(encoding)
+  if (!isStreamingArguments) return sendTail(connection, tail, toFrame, place)
+  const sender = new ArgumentSender(connection, { log, turn, ...timing }, tail.cursor)
   const onResync = () => sender.restart()
   // Whatever fails here also fails for the tail.
-  if (!calls.turn.sealed) sender.run().catch(() => {})
+  if (!turn.sealed) sender.run().catch(() => {})
   try {
     await sendTail(connection, tail, sender.wrap(toFrame), { ...place, onResync })
   } finally {
@@ -165,7 +154,7 @@ async function sendTail(
       const isFirst = 'firstSeq' in each && each.firstSeq > parseOffset(start).seq
       // Other threads of the same stream may have filled it.
       while (connection.isBehind) await connection.drained()
-      while (connection.isHeldBack(each.data.length)) await connection.room()
+      if (connection.isHeldBack(each.data.length)) await connection.room(each.data.length)
       const hasRoom = connection.send(toFrame(each, isBlockEnd ? toId(cursor) : undefined, isFirst))
       if (isBlockEnd) onSent?.(cursor)
       if (!hasRoom) await connection.drained()
@@ -207,9 +196,10 @@ export async function openThreadStream(
     throw new TurnstreamError('THREAD_UNKNOWN', threadId)
   }
   const { creation } = thread
-  const ids = { threadId, creation }
-  const source = { log, newTurns, ...ids, encoding, isStreamingArguments, timing: context }
-  const reading = { ...source, frames: THREAD_FRAMES, placeIn: placeInThread }
+  const { clock, emission } = context
+  const source = { log, newTurns, threadId, creation, timing: { clock, emission } }
+  const format = { encoding, isStreamingArguments, frames: THREAD_FRAMES, placeIn: placeInThread }
+  const reading = { ...source, ...format }
   return openSse(c, context, {
     kind: 'thread',
     cursor: after,
@@ -292,20 +282,17 @@ export async function sendThread(
 
 async function sendTurn(
   connection: SseConnection,
-  { log, timing, threadId, encoding, isStreamingArguments, frames, placeIn }: ThreadReading,
+  reading: ThreadReading,
   { turnId, sealed }: TurnPlace,
   after: string,
 ): Promise<void> {
   if (connection.signal.aborted) return
-  const place = placeIn(turnId)
-  const tail = log.tail(turnId, 'processed', after, connection.signal)
+  const place = reading.placeIn(turnId)
+  const { log, timing, frames, threadId, encoding, isStreamingArguments } = reading
+  const source = { log, timing, frames, turn: { turnId, threadId, sealed } }
   try {
-    const toFrame = frames.encoder(encoding)
-    const turn = { turnId, threadId, sealed }
-    const { clock, emission } = timing
-    const calls = { log, clock, emission, turn }
-    if (isStreamingArguments) await sendWithArguments(connection, tail, { toFrame, place, calls })
-    else await sendTail(connection, tail, toFrame, place)
+    const ofTurn = { log: 'processed', after, encoding, isStreamingArguments } as const
+    await sendLog(connection, source, ofTurn, place)
   } catch (error) {
     if (!isTurnMissing(error) && !hasCode(error, 'STORE_CORRUPT')) throw error
     // Nothing follows in this turn, whatever the client has read of it.

@@ -3,11 +3,11 @@ import type { Clock } from '../../../../core/src/index.ts'
 import type { TurnLog } from '../../../../core/src/log/turn-log.ts'
 import { ANYBODY } from '../../../src/server/auth/authenticate.ts'
 import {
+  createSpaces,
   type GatewayApp,
   type GatewayContext,
   type GatewayEnv,
   type TenantSpace,
-  TenantSpaces,
 } from '../../../src/server/context.ts'
 import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
 import { Reattachment } from '../../../src/server/reattachment.ts'
@@ -53,7 +53,7 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
     isInForce: () => true,
     onError: (error) => errors.push(error),
   }
-  const space = new TenantSpaces(log, clock).of(ANYBODY.tenant)
+  const space = createSpaces(log, clock).of(ANYBODY.tenant)
   const app: GatewayApp = new OpenAPIHono<GatewayEnv>()
   app.use(async (c, next) => {
     c.set('caller', ANYBODY)
