@@ -15,7 +15,7 @@ import type { Context } from 'hono'
 import type { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
-import { ApprovalAnsweredError, isAnthropicRequest, isVendorPath, LimitedError } from './errors.ts'
+import * as errors from './errors.ts'
 
 export interface ErrorBody {
   error: {
@@ -47,12 +47,13 @@ export function toErrorResponse(error: unknown, requestId: string, path = ''): E
   const message = isOurs && documented < 500 ? known.message : summary
   const refusal = { error, code, message, status }
   const details = known instanceof RequestInvalidError ? { details: known.details } : undefined
-  const approval = known instanceof ApprovalAnsweredError ? { approval: known.approval } : undefined
+  const approval =
+    known instanceof errors.ApprovalAnsweredError ? { approval: known.approval } : undefined
   const headers: Record<string, string> = {}
-  if (known instanceof LimitedError) headers['retry-after'] = `${known.retryAfterS}`
+  if (known instanceof errors.LimitedError) headers['retry-after'] = `${known.retryAfterS}`
   else if (retryable && (status === 503 || status === 409)) headers['retry-after'] = RETRY_AFTER_S
   const body: ErrorBody = { error: { code, message, ...details, ...approval, requestId } }
-  return { ...refusal, body: isVendorPath(path) ? openaiBody(path, refusal) : body, headers }
+  return { ...refusal, body: errors.isVendorPath(path) ? openaiBody(path, refusal) : body, headers }
 }
 
 /** Of the API that the path belongs to. */
@@ -68,8 +69,7 @@ export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHan
   const { path } = c.req
   const response = toErrorResponse(error, requestId, path)
   if (error instanceof TurnFailedError) {
-    const status = error.status as ContentfulStatusCode
-    const failed = { ...response, status }
+    const failed = { ...response, status: error.status as ContentfulStatusCode }
     return send(c, { ...failed, body: openaiBody(path, failed), headers: error.headers })
   }
   const { code, status, headers } = response
@@ -77,13 +77,13 @@ export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHan
   if (status >= 500 && !EXPECTED.has(code)) onError(error, { requestId })
   // Another instance may accept what this one answers with 503.
   const isFinal = !ERROR_CODES[code].retryable && status !== 503
-  if (isFinal && isVendorPath(path)) Object.assign(headers, noRetry(status))
+  if (isFinal && errors.isVendorPath(path)) Object.assign(headers, noRetry(status))
   return send(c, response)
 }
 
 function send(c: Context<GatewayEnv>, response: ErrorResponse): Response {
   const { body, status, headers } = response
-  if (!isAnthropicRequest(c.req)) return c.json(body, status, headers)
+  if (!errors.isAnthropicRequest(c.req)) return c.json(body, status, headers)
   const requestId = c.get('requestId')
   const anthropics = messagesErrorResponse(response, requestId)
   const given = { ...headers, 'request-id': requestId }
@@ -97,12 +97,9 @@ function isHttpException(error: unknown): error is HTTPException {
 
 /** Hono only reports that a body is not JSON, by content or type. */
 function frameworkError({ status }: HTTPException): TurnstreamError | undefined {
-  if (status === 415) {
-    return new TurnstreamError('MEDIA_TYPE_UNSUPPORTED', 'use application/json')
-  }
-  if (status === 400)
-    return new RequestInvalidError([{ path: 'body', message: 'is not valid JSON' }])
-  return undefined
+  if (status === 415) return new TurnstreamError('MEDIA_TYPE_UNSUPPORTED', 'use application/json')
+  if (status !== 400) return undefined
+  return new RequestInvalidError([{ path: 'body', message: 'is not valid JSON' }])
 }
 
 /**
@@ -118,22 +115,20 @@ export function refuseUnmatched(app: GatewayApp, onError: ErrorHandler) {
     if (method === 'GET') known.add('HEAD')
   }
   const paths = Array.from(methods, ([path, known]) => ({
-    pattern: toPattern(path),
+    pattern: errors.pathPattern(path),
     allow: [...known].toSorted().join(', '),
   }))
   return (c: Context<GatewayEnv>): Response => {
     const { method, path } = c.req
+    const refuseWith = (code: ErrorCode, detail: string) =>
+      refuse(c, new TurnstreamError(code, detail), onError)
     const known = paths.find(({ pattern }) => pattern.test(path))
-    if (known === undefined) {
-      return refuse(c, new TurnstreamError('ROUTE_UNKNOWN', path.slice(0, 200)), onError)
-    }
+    if (known === undefined) return refuseWith('ROUTE_UNKNOWN', path.slice(0, 200))
     c.header('allow', known.allow)
     if (method === 'OPTIONS') return c.body(null, 204)
-    if (isWebSocket(c)) {
-      c.header('upgrade', 'HTTP/1.1')
-      return refuse(c, new TurnstreamError('UPGRADE_REFUSED', 'use HTTP'), onError)
-    }
-    return refuse(c, new TurnstreamError('METHOD_NOT_ALLOWED', method), onError)
+    if (!isWebSocket(c)) return refuseWith('METHOD_NOT_ALLOWED', method)
+    c.header('upgrade', 'HTTP/1.1')
+    return refuseWith('UPGRADE_REFUSED', 'use HTTP')
   }
 }
 
@@ -141,9 +136,4 @@ export function refuseUnmatched(app: GatewayApp, onError: ErrorHandler) {
 function isWebSocket({ req }: Context): boolean {
   const isUpgrade = req.header('upgrade')?.toLowerCase() === 'websocket'
   return isUpgrade || req.header('sec-websocket-key') !== undefined
-}
-
-function toPattern(path: string): RegExp {
-  const escaped = path.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
-  return new RegExp(`^${escaped.replaceAll(/:\w+/g, '[^/]+')}$`)
 }

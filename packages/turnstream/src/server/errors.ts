@@ -1,19 +1,21 @@
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { Approval } from '@turnstream/core/internal/protocol/stream-output'
+import type { HonoRequest } from 'hono'
 
 /** Whether a path belongs to a vendor's API, whose clients expect that vendor's errors. */
 export function isVendorPath(path: string): boolean {
   return path.startsWith('/v1/')
 }
 
-interface RequestHead {
-  readonly path: string
-  header(name: string): string | undefined
+/** Matches the paths of a route, where `:name` is a parameter. */
+export function pathPattern(route: string): RegExp {
+  const escaped = route.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
+  return new RegExp(`^${escaped.replaceAll(/:\w+/g, '[^/]+')}$`)
 }
 
 /** Whether a client expects Anthropic's format. `/v1/models` has it for clients that send its version header. */
-export function isAnthropicRequest(request: RequestHead): boolean {
+export function isAnthropicRequest(request: HonoRequest): boolean {
   const { path } = request
   if (path === ROUTES.messages || path.startsWith(`${ROUTES.messages}/`)) return true
   return path.startsWith(ROUTES.models) && request.header('anthropic-version') !== undefined

@@ -21,22 +21,10 @@ import { toErrorResponse } from './error-response.ts'
 import type { Gateway } from './gateway.ts'
 import { SECURITY_HEADERS } from './json-response.ts'
 import { resolveLimits } from './limits/key-limits.ts'
-import {
-  checkHead,
-  connectionsFor,
-  headOverflow,
-  nodeMaxHeaders,
-  nodeOptions,
-  nodeWriteTimeout,
-  type Overflow,
-  openFilesLimit,
-  PORT_LIMITS,
-  type PortLimits,
-  refusalsFor,
-} from './limits/port-limits.ts'
+import * as ports from './limits/port-limits.ts'
 import { once } from './once.ts'
 
-export interface ListenOptions extends Partial<PortLimits> {
+export interface ListenOptions extends Partial<ports.PortLimits> {
   /** 127.0.0.1 by default. */
   readonly host?: string
   /** 4010 by default; 0 picks a free port. */
@@ -72,19 +60,19 @@ const LAST_WRITES_MS = 2000
 /** Opens the port after ending the turns of earlier processes. */
 export async function listen(gateway: Gateway, options: ListenOptions = {}): Promise<Listening> {
   const { host = '127.0.0.1', port = 4010, clock = systemClock } = options
-  const limits = resolveLimits(PORT_LIMITS, options)
+  const limits = resolveLimits(ports.PORT_LIMITS, options)
   await gateway.start()
   const server = createServer({
-    ...nodeOptions(limits),
+    ...ports.nodeOptions(limits),
     // Checked in the app, which sends our own error.
     requireHostHeader: false,
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
   })
-  server.maxHeadersCount = nodeMaxHeaders(limits)
-  const openFiles = openFilesLimit()
-  const max = connectionsFor(limits.maxConnections, openFiles)
+  server.maxHeadersCount = ports.nodeMaxHeaders(limits)
+  const openFiles = ports.openFilesLimit()
+  const max = ports.connectionsFor(limits.maxConnections, openFiles)
   const report = refusalReporter(max, clock, options.onConnectionsRefused)
   const countRefusal = () => {
     gateway.refused('CONNECTIONS_LIMITED')
@@ -92,8 +80,8 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   }
   const connections = new Connections(server, {
     max,
-    refusedAtOnce: refusalsFor(max, openFiles),
-    writeTimeoutMs: nodeWriteTimeout(limits),
+    refusedAtOnce: ports.refusalsFor(max, openFiles),
+    writeTimeoutMs: ports.nodeWriteTimeout(limits),
     maxBodyBytes: gateway.maxBodyBytes,
     clock,
     onExcess: (socket) => {
@@ -171,13 +159,13 @@ function appListener(gateway: Gateway, autoCleanupIncoming: boolean): RequestLis
   return (request, response) => trackAdapter(response, () => void listener(request, response))
 }
 
-function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
+function requestListener(gateway: Gateway, limits: ports.PortLimits): RequestListener {
   // `Connections` discards the rest of a body.
   const listener = appListener(gateway, false)
   return inTurn((request, response) => {
     // A pipelined request after the connection's last response.
     if (!request.socket.writable) return
-    const refusal = checkHead(request, limits)
+    const refusal = ports.checkHead(request, limits)
     if (refusal === undefined) return listener(request, response)
     refuseRequest(gateway, refusal, response)
   })
@@ -391,9 +379,9 @@ function refuseRequest(gateway: Gateway, error: TurnstreamError, response: Serve
 
 /** Refuses bytes that are not HTTP, or an incomplete request. Returns the code if a response was sent. */
 export function refuseMalformed(
-  error: Error & Overflow & { readonly code?: string },
+  error: Error & ports.Overflow & { readonly code?: string },
   socket: Duplex,
-  { clock, limits }: { readonly clock: Clock; readonly limits: PortLimits },
+  { clock, limits }: { readonly clock: Clock; readonly limits: ports.PortLimits },
 ): ErrorCode | undefined {
   // The rest of a request that was already refused.
   if (lingering.has(socket)) return undefined
@@ -408,7 +396,7 @@ export function refuseMalformed(
     return 'REQUEST_INVALID'
   }
   const isOverflow = error.code === 'HPE_HEADER_OVERFLOW'
-  const refusal = isOverflow ? headOverflow(error, limits) : invalid('it is not HTTP')
+  const refusal = isOverflow ? ports.headOverflow(error, limits) : invalid('it is not HTTP')
   endAndLinger(socket, refusal, clock)
   return refusal.code
 }

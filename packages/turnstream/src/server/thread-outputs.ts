@@ -10,6 +10,7 @@ import type {
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
 import { isOutputItem } from '@turnstream/core/internal/protocol/item-ids'
 import { START } from '../log/offsets.ts'
+import { once } from './once.ts'
 
 export interface ListedOutputs extends TurnSnapshot {
   readonly expired?: true
@@ -34,7 +35,7 @@ export class ThreadPage {
   #options: TurnPageOptions = {}
   #page: Page<ListedTurn> = { items: [] }
   /** Turns after the page, oldest first. */
-  #later: Promise<readonly ListedTurn[]> | undefined
+  readonly #listLater = once(() => this.#findLater())
   /** Calls of earlier turns that a turn completes, by turn. */
   readonly #completions = new Map<string, Completions>()
   /** The snapshot that was read last: usually the next turn of the page has the outputs. */
@@ -74,16 +75,20 @@ export class ThreadPage {
       ({ ordinal, replacedBy }) =>
         ordinal > turn.ordinal && (replacedBy === undefined || turn.replacedBy !== undefined),
     )
-    for (const later of onPage.toSorted((one, other) => one.ordinal - other.ordinal)) {
-      const completion = (await this.#completionsIn(later)).get(call.key)
+    const oldestFirst = onPage.toSorted((one, other) => one.ordinal - other.ordinal)
+    return (
+      (await this.#completionIn(oldestFirst, call)) ??
+      (await this.#completionIn(await this.#listLater(), call)) ??
+      call
+    )
+  }
+
+  async #completionIn(turns: readonly ListedTurn[], call: OutputRecord) {
+    for (const turn of turns) {
+      const completion = (await this.#completionsIn(turn)).get(call.key)
       if (completion !== undefined) return completion
     }
-    this.#later ??= this.#listLater()
-    for (const later of await this.#later) {
-      const completion = (await this.#completionsIn(later)).get(call.key)
-      if (completion !== undefined) return completion
-    }
-    return call
+    return undefined
   }
 
   async #completionsIn(turn: ListedTurn): Promise<Completions> {
@@ -97,12 +102,8 @@ export class ThreadPage {
     return completions
   }
 
-  async #listLater(): Promise<readonly ListedTurn[]> {
-    const { first = 'oldest' } = this.#options
-    return first === 'oldest' ? this.#listNext() : this.#listNewer()
-  }
-
-  async #listNext(): Promise<readonly ListedTurn[]> {
+  async #findLater(): Promise<readonly ListedTurn[]> {
+    if (this.#options.first === 'newest') return this.#listNewer()
     const { nextCursor: cursor } = this.#page
     if (cursor === undefined) return []
     const options = { first: 'oldest', limit: MAX_LATER_TURNS, cursor } as const

@@ -3,6 +3,7 @@ import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT, HEADERS, ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { Context, MiddlewareHandler } from 'hono'
 import type { GatewayEnv, TenantSpaces } from '../context.ts'
+import { pathPattern } from '../errors.ts'
 import { isPagePath } from '../routes/page.ts'
 import type { StreamTokens } from '../routes/stream-tokens.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -15,21 +16,12 @@ export interface Access {
 }
 
 /** Routes that need no key: they serve no tenant data. */
-const PUBLIC: ReadonlySet<string> = new Set([
-  ROUTES.hello,
-  ROUTES.health,
-  ROUTES.ready,
-  ROUTES.openapi,
-  ROUTES.docs,
-])
+const { hello, health, ready, openapi, docs } = ROUTES
+const PUBLIC: ReadonlySet<string> = new Set([hello, health, ready, openapi, docs])
 
 /** Routes that a stream token may open. */
-const STREAMS: readonly RegExp[] = [
-  ROUTES.runStream,
-  ROUTES.turnOutputStream,
-  ROUTES.threadOutputStream,
-  ROUTES.outputStreams,
-].map((route) => new RegExp(`^${route.replace(/:\w+/, '[^/]+')}$`))
+const { runStream, turnOutputStream, threadOutputStream, outputStreams } = ROUTES
+const STREAMS = [runStream, turnOutputStream, threadOutputStream, outputStreams].map(pathPattern)
 
 const CHALLENGE = 'Bearer realm="turnstream"'
 
@@ -80,15 +72,12 @@ function identifyByKey({ req }: Context, keys: KeyRing): Caller | undefined {
   if (header !== undefined && header !== key) {
     throw new TurnstreamError('KEY_INVALID', `authorization and ${HEADERS.apiKey} differ`)
   }
-  const found = keys.find(key)
-  if (found === undefined)
+  const { tenant, name } = keys.find(key) ?? {}
+  if (tenant === undefined || name === undefined) {
     throw new TurnstreamError('KEY_INVALID', 'ask the operator for a new key')
-  const fingerprint = keys.fingerprintOf(found)
-  return {
-    tenant: found.tenant,
-    key: found.name,
-    ...(fingerprint !== undefined && { fingerprint }),
   }
+  const fingerprint = keys.fingerprintOf({ tenant, name })
+  return { tenant, key: name, ...(fingerprint !== undefined && { fingerprint }) }
 }
 
 function identifyByToken({ req }: Context, keys: KeyRing, tokens: StreamTokens): Caller {

@@ -94,12 +94,11 @@ export class KeyRing {
 
 function toStoredKey(entry: KeyEntry | PlainKey): StoredKey {
   const { tenant, name } = entry
-  const isPlain = 'key' in entry
-  const sha256 = isPlain ? sha256Of(entry.key) : entry.sha256
+  const sha256 = 'key' in entry ? sha256Of(entry.key) : entry.sha256
   if (!isTenant(tenant) || !isKeyName(name) || !isSha256(sha256)) {
     throw new TurnstreamError('OPTION_INVALID', 'a key needs a tenant, a name and a SHA-256')
   }
-  if (isPlain && !isKey(entry.key)) {
+  if ('key' in entry && !isKey(entry.key)) {
     const detail = `the key ${name} of ${tenant} must have 1 to 512 printable ASCII characters`
     throw new TurnstreamError('OPTION_INVALID', detail)
   }

@@ -6,12 +6,7 @@ import {
   isLegacy,
   threadMetadata,
 } from '@turnstream/core/internal/formats/chat-completions/request-in'
-import {
-  type ChatBody,
-  chatBodySchema,
-  chatChunkSchema,
-  chatCompletionSchema,
-} from '@turnstream/core/internal/formats/chat-completions/schemas'
+import * as schemas from '@turnstream/core/internal/formats/chat-completions/schemas'
 import { ChatCompletionsEncoder } from '@turnstream/core/internal/formats/chat-completions/write'
 import type { ChatCompletionsOptions } from '@turnstream/core/internal/formats/chat-completions/write-chunks'
 import { chatCompletion } from '@turnstream/core/internal/formats/chat-completions/write-completion'
@@ -24,16 +19,7 @@ import type { GatewayApp, GatewayContext } from '../context.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
 import { withRetries } from './threads.ts'
-import {
-  ANSWER_REFUSALS,
-  answerRequest,
-  answerSpec,
-  followAnswer,
-  refuseInvalid,
-  streamAnswer,
-  type VendorTurn,
-  vendorHeadersSchema,
-} from './vendor-turns.ts'
+import * as vendor from './vendor-turns.ts'
 
 const chatRoute = spec.route('post', ROUTES.chatCompletions, {
   summary: 'Create a chat completion (OpenAI compatible)',
@@ -41,14 +27,14 @@ const chatRoute = spec.route('post', ROUTES.chatCompletions, {
     'Runs one turn in the thread that the messages continue. It continues when the client disconnects, and ' +
     'can be read like any other turn: its id is in a header.',
   tags: ['openai'],
-  request: { headers: vendorHeadersSchema, body: spec.jsonBody(chatBodySchema) },
+  request: { headers: vendor.headersSchema, body: spec.jsonBody(schemas.chatBodySchema) },
   responses: {
-    200: answerSpec(
+    200: vendor.answerSpec(
       'The completion, or with `stream` its chunks and then `[DONE]`',
-      chatCompletionSchema,
-      chatChunkSchema,
+      schemas.chatCompletionSchema,
+      schemas.chatChunkSchema,
     ),
-    ...spec.openaiRefusals(...ANSWER_REFUSALS),
+    ...spec.openaiRefusals(...vendor.ANSWER_REFUSALS),
   },
 })
 
@@ -58,20 +44,23 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
     (c) => {
       const body = c.req.valid('json')
       const headers = c.req.valid('header')
-      return answerRequest<z.infer<typeof chatCompletionSchema>>(c, context, {
+      return vendor.answerRequest<z.infer<typeof schemas.chatCompletionSchema>>(c, context, {
         headers,
         isStreamed: body.stream === true,
         prepare: () => decodeChatRequest(body),
         stream: async (started) =>
-          streamAnswer(started, new ChatAnswer(await toOptions(started, body))),
+          vendor.streamAnswer(started, new ChatAnswer(await toOptions(started, body))),
         complete: async (started) => completeChat(started, await toOptions(started, body)),
       })
     },
-    refuseInvalid,
+    vendor.refuseInvalid,
   )
 }
 
-async function toOptions({ c, turn }: VendorTurn, body: ChatBody): Promise<ChatCompletionsOptions> {
+async function toOptions(
+  { c, turn }: vendor.VendorTurn,
+  body: schemas.ChatBody,
+): Promise<ChatCompletionsOptions> {
   const { turnId, threadId, createdAt } = turn
   await putMetadata(c.get('space').log, threadId, body)
   return {
@@ -85,7 +74,7 @@ async function toOptions({ c, turn }: VendorTurn, body: ChatBody): Promise<ChatC
 }
 
 /** Only once: a repeated request must not undo later changes. */
-async function putMetadata(log: TurnLog, threadId: string, body: ChatBody): Promise<void> {
+async function putMetadata(log: TurnLog, threadId: string, body: schemas.ChatBody): Promise<void> {
   const metadata = threadMetadata(body)
   if (metadata === undefined) return
   await withRetries(async () => {
@@ -96,10 +85,10 @@ async function putMetadata(log: TurnLog, threadId: string, body: ChatBody): Prom
   })
 }
 
-async function completeChat(started: VendorTurn, options: ChatCompletionsOptions) {
+async function completeChat(started: vendor.VendorTurn, options: ChatCompletionsOptions) {
   const answer = new AnswerItems()
   const reader = new AnswerReader(answer)
-  await followAnswer(started, (event) => reader.apply(event))
+  await vendor.followAnswer(started, (event) => reader.apply(event))
   const completion = chatCompletion(answer, options)
   if ('object' in completion) return completion
   throw new TurnFailedError(completion, started.isNamed)

@@ -1,12 +1,6 @@
 import { messagesError } from '@turnstream/core/internal/formats/messages/errors'
 import { decodeMessagesRequest } from '@turnstream/core/internal/formats/messages/request-in'
-import {
-  countTokensBodySchema,
-  messageSchema,
-  messagesBodySchema,
-  messagesEventSchema,
-  tokenCountSchema,
-} from '@turnstream/core/internal/formats/messages/schemas'
+import * as schemas from '@turnstream/core/internal/formats/messages/schemas'
 import { MessagesEncoder } from '@turnstream/core/internal/formats/messages/write'
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
@@ -19,36 +13,30 @@ import { encodeJson, sendRead } from '../json-response.ts'
 import { readableTurn, readStored } from '../openai/stored-responses.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
-import {
-  ANSWER_REFUSALS,
-  answerRequest,
-  answerSpec,
-  estimateInputTokens,
-  followAnswer,
-  resumeAnswer,
-  streamAnswer,
-  type VendorTurn,
-  vendorHeadersSchema,
-} from './vendor-turns.ts'
+import * as vendor from './vendor-turns.ts'
 
 const createRoute = spec.route('post', ROUTES.messages, {
   summary: 'Create a message (Anthropic compatible)',
   description:
     'Runs one turn in the thread that the messages continue, also when the client disconnects.',
   tags: ['anthropic'],
-  request: { headers: vendorHeadersSchema, body: spec.jsonBody(messagesBodySchema) },
+  request: { headers: vendor.headersSchema, body: spec.jsonBody(schemas.messagesBodySchema) },
   responses: {
-    200: answerSpec('The message, or with `stream` its events', messageSchema, messagesEventSchema),
-    ...spec.anthropicRefusals(...ANSWER_REFUSALS, 'TURN_UNKNOWN'),
+    200: vendor.answerSpec(
+      'The message, or with `stream` its events',
+      schemas.messageSchema,
+      schemas.messagesEventSchema,
+    ),
+    ...spec.anthropicRefusals(...vendor.ANSWER_REFUSALS, 'TURN_UNKNOWN'),
   },
 })
 
 const countRoute = spec.route('post', ROUTES.messagesCountTokens, {
   summary: 'Estimate the input tokens of a message (Anthropic compatible)',
   tags: ['anthropic'],
-  request: { body: spec.jsonBody(countTokensBodySchema) },
+  request: { body: spec.jsonBody(schemas.countTokensBodySchema) },
   responses: {
-    200: spec.json('The estimate', tokenCountSchema),
+    200: spec.json('The estimate', schemas.tokenCountSchema),
     ...spec.anthropicRefusals(...spec.BODY_REFUSALS, 'TURN_UNKNOWN'),
   },
 })
@@ -65,8 +53,8 @@ const readRoute = spec.route('get', ROUTES.message, {
     200: spec.jsonOrSse(
       'The message so far, with `error` if the turn failed or was cancelled; or with `stream` the same as events, ' +
         'and then live',
-      messageSchema,
-      messagesEventSchema,
+      schemas.messageSchema,
+      schemas.messagesEventSchema,
     ),
     ...spec.anthropicRefusals(
       ...spec.READ_REFUSALS,
@@ -77,23 +65,23 @@ const readRoute = spec.route('get', ROUTES.message, {
   },
 })
 
-type MessageJson = z.infer<typeof messageSchema>
+type MessageJson = z.infer<typeof schemas.messageSchema>
 
 export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(createRoute, (c) => {
     const body = c.req.valid('json')
     const headers = c.req.valid('header')
     setRequestId(c)
-    const encoderOf = ({ turn: { turnId } }: VendorTurn) =>
+    const encoderOf = ({ turn: { turnId } }: vendor.VendorTurn) =>
       new MessagesAnswer({ turnId, model: body.model })
-    return answerRequest<MessageJson>(c, context, {
+    return vendor.answerRequest<MessageJson>(c, context, {
       headers,
       isStreamed: body.stream === true,
       prepare: () => decodeMessagesRequest(body),
-      stream: (started) => streamAnswer(started, encoderOf(started)),
+      stream: (started) => vendor.streamAnswer(started, encoderOf(started)),
       complete: async (started) => {
         const encoder = encoderOf(started)
-        const error = await followAnswer(started, (event) => encoder.encode(event))
+        const error = await vendor.followAnswer(started, (event) => encoder.encode(event))
         const { failure, message } = encoder
         if (failure === undefined) return message
         throw new TurnFailedError(error ?? failure, started.isNamed)
@@ -104,7 +92,7 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
   app.openapi(countRoute, (c) => {
     const { submission } = decodeMessagesRequest(c.req.valid('json'))
     setRequestId(c)
-    return c.json({ input_tokens: estimateInputTokens(submission) }, 200)
+    return c.json({ input_tokens: vendor.estimateInputTokens(submission) }, 200)
   })
 
   app.openapi(readRoute, async (c) => {
@@ -113,7 +101,7 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
     const { turnId } = turn
     const encoder = new MessagesAnswer({ turnId, model: '' })
     if (c.req.valid('query').stream === 'true') {
-      return resumeAnswer(c, context, turn, joinEncoder(encoder))
+      return vendor.resumeAnswer(c, context, turn, joinEncoder(encoder))
     }
     return sendRead<MessageJson>(c, context, async () => {
       await readStored(c.get('space').log, turnId, (event) => encoder.encode(event))

@@ -8,12 +8,10 @@ import * as spec from './spec.ts'
 
 const modelSchema = z
   .object({
-    id: z.string().meta({ description: '`<providerId>/<modelId>`, or an alias' }),
+    id: z.string().describe('`<providerId>/<modelId>`, or an alias'),
     object: z.literal('model'),
-    created: z
-      .number()
-      .meta({ description: 'When this server started, in seconds since the epoch' }),
-    owned_by: z.string().meta({ description: 'The provider' }),
+    created: z.number().describe('When this server started, in seconds since the epoch'),
+    owned_by: z.string().describe('The provider'),
   })
   .meta({ id: 'Model' })
 
@@ -25,8 +23,8 @@ const anthropicModelSchema = z
   .object({
     type: z.literal('model'),
     id: z.string(),
-    display_name: z.string().meta({ description: '`<providerId>/<modelId>`' }),
-    created_at: z.string().meta({ description: 'When this server started, RFC 3339' }),
+    display_name: z.string().describe('`<providerId>/<modelId>`'),
+    created_at: z.string().describe('When this server started, RFC 3339'),
   })
   .meta({ id: 'AnthropicModel' })
 
@@ -105,18 +103,18 @@ function placeOf(listed: readonly ListedModel[], path: string, id: string): numb
 export function addModelRoutes(app: GatewayApp, { providers, clock }: GatewayContext): void {
   const startedAt = clock.now()
   const created = Math.floor(startedAt / 1000)
+  const created_at = new Date(startedAt).toISOString()
 
   const listed = [
     ...providers.models.map((model) => ({ id: model, model })),
     ...providers.aliases.map(({ alias, model }) => ({ id: alias, model })),
   ]
 
-  function toModel({ id, model }: ListedModel): z.infer<typeof modelSchema> {
+  const toModel = ({ id, model }: ListedModel): z.infer<typeof modelSchema> => {
     return { id, object: 'model', created, owned_by: model.slice(0, model.indexOf('/')) }
   }
 
-  function toAnthropicModel({ id, model }: ListedModel): z.infer<typeof anthropicModelSchema> {
-    const created_at = new Date(startedAt).toISOString()
+  const toAnthropicModel = ({ id, model }: ListedModel): z.infer<typeof anthropicModelSchema> => {
     return { type: 'model', id, display_name: model, created_at }
   }
 
@@ -133,12 +131,10 @@ export function addModelRoutes(app: GatewayApp, { providers, clock }: GatewayCon
 
   app.openapi(readRoute, (c) => {
     const { model } = c.req.valid('param')
-    const full = providers.allModels.find((each) => each === model)
-    const found =
-      full === undefined
-        ? // An alias, or named without its provider.
-          listed.find(({ id }) => id === model || id.slice(id.indexOf('/') + 1) === model)
-        : { id: full, model: full }
+    const found = providers.allModels.includes(model)
+      ? { id: model, model }
+      : // An alias, or named without its provider.
+        listed.find(({ id }) => id === model || id.slice(id.indexOf('/') + 1) === model)
     if (found === undefined) throw new TurnstreamError('MODEL_UNKNOWN', model)
     if (!isAnthropicRequest(c.req)) return c.json(toModel(found), 200)
     c.header('request-id', c.get('requestId'))

@@ -6,14 +6,7 @@ import {
   bareReasoningId,
   withoutPrefix,
 } from '@turnstream/core/internal/formats/responses/request-items'
-import {
-  inputTokensBodySchema,
-  inputTokensSchema,
-  type ResponsesBody,
-  responseObjectSchema,
-  responsesBodySchema,
-  responsesEventSchema,
-} from '@turnstream/core/internal/formats/responses/schemas'
+import * as schemas from '@turnstream/core/internal/formats/responses/schemas'
 import type { ResponsesObject } from '@turnstream/core/internal/formats/responses/wire'
 import {
   ResponsesEncoder,
@@ -33,23 +26,14 @@ import { firstEvent, readPrevious, referencedItems } from '../openai/stored-resp
 import { type FindReceived, newHash } from '../reattachment.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
-import {
-  ANSWER_REFUSALS,
-  answerRequest,
-  answerSpec,
-  estimateInputTokens,
-  followAnswer,
-  refuseInvalid,
-  streamAnswer,
-  type VendorTurn,
-  vendorHeadersSchema,
-} from './vendor-turns.ts'
+import * as vendor from './vendor-turns.ts'
 
 export const dialect = spec.optional(
   z.enum(['openai', 'open-responses']),
   'How streams name reasoning events; the setting `openResponses` by default',
 )
 
+type ResponsesBody = schemas.ResponsesBody
 type ResponsesDialect = 'openai' | 'open-responses'
 
 const createRoute = spec.route('post', ROUTES.responses, {
@@ -59,26 +43,26 @@ const createRoute = spec.route('post', ROUTES.responses, {
     'cancelled. With `store: false`, its content is deleted ten minutes after its end.',
   tags: ['openai'],
   request: {
-    headers: vendorHeadersSchema,
+    headers: vendor.headersSchema,
     query: z.object({ dialect }),
-    body: spec.jsonBody(responsesBodySchema),
+    body: spec.jsonBody(schemas.responsesBodySchema),
   },
   responses: {
-    200: answerSpec(
+    200: vendor.answerSpec(
       'The response, or with `stream` its events and then `[DONE]`',
-      responseObjectSchema,
-      responsesEventSchema,
+      schemas.responseObjectSchema,
+      schemas.responsesEventSchema,
     ),
-    ...spec.openaiRefusals(...ANSWER_REFUSALS, 'READS_LIMITED'),
+    ...spec.openaiRefusals(...vendor.ANSWER_REFUSALS, 'READS_LIMITED'),
   },
 })
 
 const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
   summary: 'Estimate the input tokens of a response (OpenAI compatible)',
   tags: ['openai'],
-  request: { body: spec.jsonBody(inputTokensBodySchema) },
+  request: { body: spec.jsonBody(schemas.inputTokensBodySchema) },
   responses: {
-    200: spec.json('The estimate', inputTokensSchema),
+    200: spec.json('The estimate', schemas.inputTokensSchema),
     ...spec.openaiRefusals(...spec.BODY_REFUSALS, ...spec.READ_REFUSALS),
   },
 })
@@ -89,7 +73,7 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
     (c) => {
       const body = c.req.valid('json')
       const headers = c.req.valid('header')
-      return answerRequest<z.infer<typeof responseObjectSchema>>(c, context, {
+      return vendor.answerRequest<z.infer<typeof schemas.responseObjectSchema>>(c, context, {
         headers,
         isStreamed: body.stream === true,
         begin: () => findRepetition(c, context, body),
@@ -104,7 +88,7 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
         complete: (started) => completeResponse(started, body),
       })
     },
-    refuseInvalid,
+    vendor.refuseInvalid,
   )
 
   app.openapi(
@@ -114,10 +98,10 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
       const body = { ...json, model: json.model ?? '' }
       const earlier = await readEarlier(c, context, body)
       const { submission } = decodeResponsesRequest(body, earlier)
-      const input_tokens = estimateInputTokens(submission)
+      const input_tokens = vendor.estimateInputTokens(submission)
       return c.json({ object: 'response.input_tokens' as const, input_tokens }, 200)
     },
-    refuseInvalid,
+    vendor.refuseInvalid,
   )
 
   // Not part of the API, but clients that try it should know why it fails.
@@ -169,7 +153,7 @@ function hasReferences(input: ResponsesBody['input']): boolean {
 
 /** The events of a background response start at once: its client needs the id. So do those of one that has begun. */
 function streamResponse(
-  started: VendorTurn,
+  started: vendor.VendorTurn,
   { model, background }: ResponsesBody,
   dialect: ResponsesDialect | undefined,
 ): Promise<Response> {
@@ -179,7 +163,7 @@ function streamResponse(
   const head = { turnId, createdAt, model, openResponses }
   const encoder = new ResponsesAnswer({ ...head, omitted: received }, c)
   const hasBegun = received !== undefined && received.size > 0
-  return streamAnswer(started, encoder, background === true || hasBegun ? 0 : undefined)
+  return vendor.streamAnswer(started, encoder, background === true || hasBegun ? 0 : undefined)
 }
 
 /** The dialect of a request, or else the configured one. */
@@ -191,7 +175,7 @@ export function isOpenResponses(
 }
 
 async function completeResponse(
-  started: VendorTurn,
+  started: vendor.VendorTurn,
   { model, background }: ResponsesBody,
 ): Promise<ResponsesObject> {
   const { turn, received } = started
@@ -202,7 +186,7 @@ async function completeResponse(
     if (event !== undefined) encoder.encode(event)
     return { ...encoder.response, status: 'queued' }
   }
-  const failure = await followAnswer(started, (event) => encoder.encode(event))
+  const failure = await vendor.followAnswer(started, (event) => encoder.encode(event))
   const { response } = encoder
   if (response.error === null) return response
   throw new TurnFailedError(failure ?? response.error, started.isNamed)

@@ -1,10 +1,5 @@
 import { anyOf } from '@turnstream/core/internal/async/on-abort'
-import {
-  deletedResponseSchema,
-  inputItemsSchema,
-  responseObjectSchema,
-  responsesEventSchema,
-} from '@turnstream/core/internal/formats/responses/schemas'
+import * as schemas from '@turnstream/core/internal/formats/responses/schemas'
 import { ENCRYPTED_CONTENT } from '@turnstream/core/internal/formats/responses/wire'
 import { ResponsesEncoder } from '@turnstream/core/internal/formats/responses/write'
 import type { TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
@@ -15,13 +10,7 @@ import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendRead } from '../json-response.ts'
-import {
-  pageOf,
-  readableTurn,
-  readInputItems,
-  readStored,
-  turnByWireId,
-} from '../openai/stored-responses.ts'
+import * as stored from '../openai/stored-responses.ts'
 import { dialect, isOpenResponses, ResponsesAnswer } from './responses.ts'
 import * as spec from './spec.ts'
 import { ifDamaged } from './threads.ts'
@@ -62,8 +51,8 @@ const retrieveRoute = spec.route('get', ROUTES.response, {
   responses: {
     200: spec.jsonOrSse(
       'The response so far, or with `stream` its events and then `[DONE]`',
-      responseObjectSchema,
-      responsesEventSchema,
+      schemas.responseObjectSchema,
+      schemas.responsesEventSchema,
     ),
     ...spec.openaiRefusals(
       ...spec.READ_REFUSALS,
@@ -80,7 +69,7 @@ const deleteRoute = spec.route('delete', ROUTES.response, {
   tags: ['openai'],
   request: { params },
   responses: {
-    200: spec.json('It was deleted', deletedResponseSchema),
+    200: spec.json('It was deleted', schemas.deletedResponseSchema),
     ...spec.openaiRefusals('TURN_UNKNOWN'),
   },
 })
@@ -91,7 +80,7 @@ const cancelRoute = spec.route('post', ROUTES.responseCancel, {
   tags: ['openai'],
   request: { params },
   responses: {
-    200: spec.json('The response', responseObjectSchema),
+    200: spec.json('The response', schemas.responseObjectSchema),
     ...spec.openaiRefusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
@@ -101,7 +90,7 @@ const inputItemsRoute = spec.route('get', ROUTES.responseInputItems, {
   tags: ['openai'],
   request: { params, query: inputItemsQuerySchema },
   responses: {
-    200: spec.json('A page of items', inputItemsSchema),
+    200: spec.json('A page of items', schemas.inputItemsSchema),
     ...spec.openaiRefusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
@@ -136,7 +125,7 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
   app.openapi(deleteRoute, async (c) => {
     const { log, newTurns } = c.get('space')
     const { responseId } = c.req.valid('param')
-    const turn = await turnByWireId(c, 'resp_', responseId).catch(ifDamaged)
+    const turn = await stored.turnByWireId(c, 'resp_', responseId).catch(ifDamaged)
     const turnId = responseId.slice('resp_'.length)
     // Otherwise its owner would notice only at its next write, and the provider call would continue.
     if (turn?.sealed === false) await log.requestCancel(turnId, 'the response was deleted')
@@ -152,8 +141,8 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
   app.openapi(inputItemsRoute, async (c) => {
     const { log } = c.get('space')
     const turn = await responseTurn(c)
-    return sendRead<z.infer<typeof inputItemsSchema>>(c, context, async () =>
-      encodeJson(pageOf(await readInputItems(log, turn), c.req.valid('query'))),
+    return sendRead<z.infer<typeof schemas.inputItemsSchema>>(c, context, async () =>
+      encodeJson(stored.pageOf(await stored.readInputItems(log, turn), c.req.valid('query'))),
     )
   })
 }
@@ -164,16 +153,16 @@ function sendResponse(
   { turnId, createdAt }: TurnRecord,
   hasEncryptedContent = false,
 ) {
-  return sendRead<z.infer<typeof responseObjectSchema>>(c, context, async () => {
+  return sendRead<z.infer<typeof schemas.responseObjectSchema>>(c, context, async () => {
     const encoder = new ResponsesEncoder({ turnId, createdAt, model: '', hasEncryptedContent })
-    await readStored(c.get('space').log, turnId, (event) => encoder.encode(event))
+    await stored.readStored(c.get('space').log, turnId, (event) => encoder.encode(event))
     return encodeJson(encoder.response)
   })
 }
 
 /** TURN_UNKNOWN, TURN_EXPIRED. */
 function responseTurn(c: Context<GatewayEnv>): Promise<TurnRecord> {
-  return readableTurn(c, 'resp_', c.req.param('responseId') ?? '')
+  return stored.readableTurn(c, 'resp_', c.req.param('responseId') ?? '')
 }
 
 async function endOf(

@@ -45,7 +45,7 @@ const threadHeader = spec.optional(
   'The thread of the turn. Ignored if it is not a valid id, or while the thread is running',
 )
 
-export const vendorHeadersSchema = submitHeadersSchema.extend({
+export const headersSchema = submitHeadersSchema.extend({
   [THREAD_HEADERS[0]]: threadHeader,
   [THREAD_HEADERS[1]]: threadHeader,
   [THREAD_HEADERS[2]]: threadHeader,
@@ -59,7 +59,7 @@ export const vendorHeadersSchema = submitHeadersSchema.extend({
   ),
 })
 
-type VendorHeaders = z.infer<typeof vendorHeadersSchema>
+type VendorHeaders = z.infer<typeof headersSchema>
 
 /** Errors of every request that starts a turn and waits for its answer. */
 export const ANSWER_REFUSALS: readonly ErrorCode[] = [

@@ -64,9 +64,8 @@ export class NewTurns {
   }
 
   #add(threadId: string, subscriber: Subscriber): void {
-    const subscribers = this.#subscribers.get(threadId)
-    if (subscribers === undefined) this.#subscribers.set(threadId, new Set([subscriber]))
-    else subscribers.add(subscriber)
+    const subscribers = this.#subscribers.get(threadId) ?? new Set()
+    this.#subscribers.set(threadId, subscribers.add(subscriber))
     this.#arm()
   }
 

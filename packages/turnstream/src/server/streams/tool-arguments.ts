@@ -1,5 +1,6 @@
 /** Tool arguments while they stream, derived from the events for the readers that request them. */
 
+import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { isForProcessor } from '@turnstream/core/internal/items/marks'
 import type { LogRecord, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
@@ -107,20 +108,17 @@ export class ArgumentSender {
   }
 
   async #sendAll(order: ItemOrder, signal: AbortSignal): Promise<void> {
-    const wake = () => this.#wake()
-    this.#connection.signal.addEventListener('abort', wake)
+    const stopListening = onAbort(this.#connection.signal, () => this.#wake())
     while (!signal.aborted && !this.#connection.signal.aborted) {
       const next = this.#nextDue(order)
-      if (next === undefined) {
+      if (next !== undefined) await this.#send(next)
+      else {
         await new Promise<void>((resolve) => {
           this.#wake = resolve
         })
-      } else {
-        this.#changed.delete(next.itemId)
-        await this.#send(next)
       }
     }
-    this.#connection.signal.removeEventListener('abort', wake)
+    stopListening()
   }
 
   /** Returns a call that has changed, if the client has all items before it. */
@@ -134,6 +132,7 @@ export class ArgumentSender {
   }
 
   async #send(call: ToolCall): Promise<void> {
+    this.#changed.delete(call.itemId)
     const connection = this.#connection
     await connection.room(call.content.length)
     if (this.#stored.has(call.itemId) || this.#stop.signal.aborted) return
@@ -157,18 +156,14 @@ const FEEDS = new WeakMap<TurnLog, Map<string, ArgumentFeed>>()
 
 function feedOf(options: ArgumentsOptions): ArgumentFeed {
   const { log, turn } = options
-  let feeds = FEEDS.get(log)
-  if (feeds === undefined) {
-    feeds = new Map()
-    FEEDS.set(log, feeds)
-  }
+  const feeds = FEEDS.get(log) ?? new Map<string, ArgumentFeed>()
+  FEEDS.set(log, feeds)
   const known = feeds.get(turn.turnId)
   if (known !== undefined && !known.isOver) return known
   const feed = new ArgumentFeed(options)
-  const all = feeds
-  all.set(turn.turnId, feed)
+  feeds.set(turn.turnId, feed)
   void feed.done.then(() => {
-    if (all.get(turn.turnId) === feed) all.delete(turn.turnId)
+    if (feeds.get(turn.turnId) === feed) feeds.delete(turn.turnId)
   })
   return feed
 }
@@ -232,8 +227,8 @@ class ArgumentFeed {
     if (isForProcessor(event) && this.order.apply(payload)) this.#notify()
     // Texts are in `processed`.
     if (payload.type === 'item_start' && payload.item_type !== 'function_call') return
-    if (payload.type === 'item_delta' && !this.#open.has(payload.item_id)) return
-    if (payload.type === 'item_done' && !this.#open.has(payload.item_id)) return
+    const isOfItem = payload.type === 'item_delta' || payload.type === 'item_done'
+    if (isOfItem && !this.#open.has(payload.item_id)) return
     if (isForProcessor(event)) this.#processor.apply(event)
   }
 
