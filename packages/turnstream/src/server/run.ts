@@ -4,8 +4,7 @@ import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
 import { START } from '../log/offsets.ts'
-import type { TurnRunner } from '../turns/turn-runner.ts'
-import type { TenantSpaces } from './context.ts'
+import type { GatewayContext, TenantSpaces } from './context.ts'
 
 /** A turn to run. It needs a prompt or an input. */
 export interface RunRequest extends Omit<Submission, 'input'> {
@@ -17,11 +16,7 @@ export interface RunRequest extends Omit<Submission, 'input'> {
   readonly signal?: AbortSignal
 }
 
-interface RunDeps {
-  readonly turns: TurnRunner
-  readonly spaces: TenantSpaces
-  readonly closing: AbortSignal
-}
+type RunDeps = Pick<GatewayContext, 'turns' | 'closing'> & { readonly spaces: TenantSpaces }
 
 /**
  * Starts a turn and yields its snapshots to its end, which may be an error or a cancel. Leaving the loop does not stop

@@ -106,7 +106,7 @@ describe('readiness', () => {
   test('checks the store once for concurrent probes', async () => {
     const clock = fakeClock()
     const log = new SilentLog()
-    const readiness = new Readiness({ log, clock, isOpen: () => true })
+    const readiness = new Readiness({ log, clock, providers: [], isOpen: () => true })
     const checks = Promise.allSettled([1, 2, 3].map(() => readiness.check()))
     await clock.advance(1999)
     expect(clock.pending()).toBe(1)

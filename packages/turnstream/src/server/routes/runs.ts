@@ -18,13 +18,11 @@ const runSchema = responseSchema.meta({
 })
 
 export const cancelBodySchema = spec
-  .object({
-    reason: z.string().min(1).max(1000).exactOptional(),
-  })
+  .object({ reason: z.string().min(1).max(1000).exactOptional() })
   .meta({ id: 'Cancel', examples: [{ reason: 'not needed any more' }] })
 
 const cancelledSchema = z
-  .object({ cancelled: z.boolean().meta({ description: 'False if it had already ended' }) })
+  .object({ cancelled: z.boolean().describe('False if it had already ended') })
   .meta({ id: 'Cancelled' })
 
 const runRoute = spec.route('get', ROUTES.run, {
@@ -51,8 +49,6 @@ const cancelRoute = spec.route('post', ROUTES.runCancel, {
   },
 })
 
-const DEFAULT_REASON = 'cancelled by the client'
-
 export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
   const runs = new RunReader()
 
@@ -70,7 +66,7 @@ export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
     const { log, tenant } = c.get('space')
     const turn = await turnOfRun(log, c.req.valid('param').runId)
     c.set('turnId', turn.turnId)
-    const { reason = DEFAULT_REASON } = c.req.valid('json')
+    const { reason = 'cancelled by the client' } = c.req.valid('json')
     // The store no longer knows whether an expired turn could be cancelled.
     const isStopping = !turn.sealed && (await context.turns.cancel(turn.turnId, reason, tenant))
     return isStopping ? c.json({ cancelled: true }, 202) : c.json({ cancelled: false }, 200)

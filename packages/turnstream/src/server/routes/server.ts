@@ -24,18 +24,21 @@ const readySchema = z
   })
   .meta({ id: 'Ready' })
 
+const alive = {
+  security: spec.NO_SECURITY,
+  responses: { 200: spec.json('The process is alive', okSchema) },
+}
+
 const healthRoute = spec.route('get', ROUTES.health, {
   summary: 'Liveness check',
   tags: ['server'],
-  security: spec.NO_SECURITY,
-  responses: { 200: spec.json('The process is alive', okSchema) },
+  ...alive,
 })
 
 const helloRoute = spec.route('get', ROUTES.hello, {
   summary: 'Connection check of Claude Code',
   tags: ['anthropic'],
-  security: spec.NO_SECURITY,
-  responses: { 200: spec.json('The process is alive', okSchema) },
+  ...alive,
 })
 
 const readyRoute = spec.route('get', ROUTES.ready, {
@@ -73,7 +76,7 @@ export interface ReadinessOptions {
   readonly log: TurnLog
   readonly clock: Clock
   /** The default one first. */
-  readonly providers?: readonly Provider[]
+  readonly providers: readonly Provider[]
   readonly isOpen: () => boolean
 }
 
@@ -102,20 +105,20 @@ export class Readiness {
   }
 
   get processes(): Record<string, ProcessHealth['state']> {
-    const { providers = [] } = this.#options
+    const { providers } = this.#options
     const states = providers.flatMap(({ id, health }) => (health ? [[id, health.state]] : []))
     return Object.fromEntries(states) as Record<string, ProcessHealth['state']>
   }
 
   /** Rejects with the cause: SERVER_SHUTDOWN, the store's error, or UPSTREAM_UNREACHABLE. */
   async check(): Promise<void> {
-    const { isOpen, clock } = this.#options
+    const { isOpen, clock, providers } = this.#options
     if (!isOpen()) throw new TurnstreamError('SERVER_SHUTDOWN', 'no new turns')
     const refusal = this.#refusal
     const isRecent = refusal !== undefined && monotonicNow(clock) - refusal.at < REFUSED_FOR_MS
     if (isRecent) throw refusal.error
     await this.#askStore()
-    const [provider] = this.#options.providers ?? []
+    const [provider] = providers
     // The reason is in the log: this answer is public.
     if (provider?.health?.state === 'failing') {
       throw new TurnstreamError('UPSTREAM_UNREACHABLE', `${provider.id} cannot be started`)

@@ -61,9 +61,7 @@ export const id = z
   .regex(ID_PATTERN, 'must have 1 to 200 characters, without whitespace or braces')
   .refine(isMoreThanDots, 'must not consist of dots')
   .refine((id) => !INVISIBLE.test(id), 'must not contain invisible characters')
-  .meta({
-    description: '1 to 200 characters, without whitespace, braces, control or invisible characters',
-  })
+  .describe('1 to 200 characters, without whitespace, braces, control or invisible characters')
 
 /** An id in a header: ASCII only, because clients encode other characters differently. */
 export const headerId = z
@@ -78,16 +76,14 @@ function isMoreThanDots(id: string): boolean {
 
 /** An object of our own API. Unknown fields are refused: a misspelt `model` must not cost money. */
 export function object<Shape extends z.ZodRawShape>(shape: Shape) {
-  const names = Object.keys(shape)
   return z.strictObject(shape, {
-    error: (issue) => (issue.code === 'unrecognized_keys' ? unknownField(issue, names) : undefined),
+    error: ({ code, keys }) => {
+      if (code !== 'unrecognized_keys') return undefined
+      const key = Array.isArray(keys) ? String(keys[0]) : ''
+      const near = nearest(key, Object.keys(shape))
+      return `unknown field ${key}${near === undefined ? '' : `, did you mean ${near}?`}`
+    },
   })
-}
-
-function unknownField(issue: { readonly keys?: unknown }, names: readonly string[]): string {
-  const key = Array.isArray(issue.keys) ? String(issue.keys[0]) : ''
-  const near = nearest(key, names)
-  return `unknown field ${key}${near === undefined ? '' : `, did you mean ${near}?`}`
 }
 
 /** Text that is not blank. */
@@ -107,7 +103,7 @@ export function optional<Schema extends z.ZodType>(schema: Schema, description: 
 export function pageQuery(defaultLimit = 50, maxLimit = 200) {
   const limit = z.coerce.number().int().min(1).max(maxLimit).default(defaultLimit)
   return z.object({
-    limit: limit.meta({ description: 'Maximum number of entries' }),
+    limit: limit.describe('Maximum number of entries'),
     cursor: optional(z.string().max(300), 'The `nextCursor` of the previous page'),
   })
 }
@@ -118,20 +114,20 @@ export const replacedQuery = {
     .enum(['true', 'false'])
     .default('false')
     .transform((text) => text === 'true')
-    .meta({ description: 'Whether to list replaced turns, too' }),
+    .describe('Whether to list replaced turns, too'),
 }
 
 const errorBodySchema = z
   .object({
     error: z.object({
-      code: z.string().meta({ description: 'Stable; docs/errors.md explains each' }),
-      message: z.string().meta({ description: 'Human-readable explanation' }),
+      code: z.string().describe('Stable; docs/errors.md explains each'),
+      message: z.string().describe('Human-readable explanation'),
       details: optional(
         z.array(z.object({ path: z.string(), message: z.string() })),
         'REQUEST_INVALID: the invalid fields',
       ),
       approval: optional(approvalSchema, 'APPROVAL_ANSWERED: the answer'),
-      requestId: z.string().meta({ description: 'As in `x-request-id` and in the log' }),
+      requestId: z.string().describe('As in `x-request-id` and in the log'),
     }),
   })
   .meta({ id: 'Error', description: 'The body of every error response' })
@@ -139,10 +135,10 @@ const errorBodySchema = z
 const openaiErrorSchema = z
   .object({
     error: z.object({
-      message: z.string().meta({ description: 'Human-readable explanation' }),
+      message: z.string().describe('Human-readable explanation'),
       type: z.string(),
-      param: z.string().nullable().meta({ description: 'The invalid parameter' }),
-      code: z.string().nullable().meta({ description: "OpenAI's code, or ours if there is none" }),
+      param: z.string().nullable().describe('The invalid parameter'),
+      code: z.string().nullable().describe("OpenAI's code, or ours if there is none"),
     }),
   })
   .meta({ id: 'OpenaiError', description: "An error in OpenAI's format" })
@@ -152,7 +148,7 @@ const anthropicErrorSchema = z
     type: z.literal('error'),
     error: z.object({
       type: z.string(),
-      message: z.string().meta({ description: 'Human-readable explanation' }),
+      message: z.string().describe('Human-readable explanation'),
     }),
     request_id: z.string().nullable(),
   })

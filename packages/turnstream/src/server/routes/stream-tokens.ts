@@ -22,10 +22,8 @@ export const streamTokenBodySchema = spec
 
 const streamTokenSchema = z
   .object({
-    token: z.string().meta({ description: 'The value of `?token=`' }),
-    expiresAt: z.number().meta({
-      description: 'When the token expires, in milliseconds since the epoch',
-    }),
+    token: z.string().describe('The value of `?token=`'),
+    expiresAt: z.number().describe('When the token expires, in milliseconds since the epoch'),
   })
   .meta({ id: 'StreamToken' })
 
@@ -87,12 +85,6 @@ const payloadSchema = z.union([
   z.strictObject({ ...bearer, threadId: z.string() }),
 ])
 
-export interface StreamToken {
-  readonly token: string
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number
-}
-
 export interface StreamTokensOptions {
   /** Shared by all instances that accept each other's tokens. Random by default. */
   readonly secret?: string | undefined
@@ -114,7 +106,10 @@ export class StreamTokens {
     this.#clock = clock
   }
 
-  issue({ tenant, key, fingerprint = '' }: Caller, grant: StreamGrant): StreamToken {
+  issue(
+    { tenant, key, fingerprint = '' }: Caller,
+    grant: StreamGrant,
+  ): z.infer<typeof streamTokenSchema> {
     const expiresAt = this.#clock.now() + TOKEN_LIFETIME_MS
     const mark = this.#markOf(fingerprint)
     const payload = JSON.stringify({ tenant, key, mark, ...grant, expiresAt })

@@ -18,6 +18,7 @@ import { MAX_THREADS, openThreadsStream } from '../streams/threads-stream.ts'
 import { openThreadStream, openTurnStream } from '../streams/turn-stream.ts'
 import { type ListedOutputs, ThreadPage } from '../thread-outputs.ts'
 import * as spec from './spec.ts'
+import { existingThread } from './threads.ts'
 
 export const outputSchema = streamOutputSchema.meta({
   id: 'StreamOutput',
@@ -45,14 +46,16 @@ const resumeQuery = z.object({
   token: spec.optional(z.string(), 'A stream token, for clients that cannot send a key'),
 })
 
-export const argumentsQuery = z.enum(['final', 'stream']).default('final').meta({
-  description: 'With `stream` a tool call is also sent while its arguments arrive',
-})
+export const argumentsQuery = z
+  .enum(['final', 'stream'])
+  .default('final')
+  .describe('With `stream` a tool call is also sent while its arguments arrive')
 
 const outputQuery = resumeQuery.extend({
-  encoding: z.enum(['snapshot', 'append']).default('snapshot').meta({
-    description: 'With `append` a growing text is sent once, and then only what was added',
-  }),
+  encoding: z
+    .enum(['snapshot', 'append'])
+    .default('snapshot')
+    .describe('With `append` a growing text is sent once, and then only what was added'),
   arguments: argumentsQuery,
 })
 
@@ -120,15 +123,14 @@ const threadsRoute = spec.route('get', ROUTES.outputStreams, {
     query: outputQuery.extend({
       threads: z
         .preprocess((given) => [given].flat(), z.array(spec.id).min(1).max(MAX_THREADS))
-        .meta({ description: `Repeat it for each thread, up to ${MAX_THREADS}` }),
+        .describe(`Repeat it for each thread, up to ${MAX_THREADS}`),
       cursors: z
         .preprocess((given) => [given].flat(), z.array(z.string()).max(MAX_THREADS))
         .optional()
-        .meta({
-          description:
-            "In place of `from`: the cursor of each thread's own stream, in the order of `threads`. Then the `id` of a " +
+        .describe(
+          "In place of `from`: the cursor of each thread's own stream, in the order of `threads`. Then the `id` of a " +
             'frame is that of its thread alone',
-        }),
+        ),
     }),
   },
   responses: {
@@ -183,7 +185,7 @@ const turnOutputsSchema = z
     turnId: z.string(),
     threadId: z.string(),
     sealed: z.boolean(),
-    offset: z.string().meta({ description: 'The cursor to resume its stream with' }),
+    offset: z.string().describe('The cursor to resume its stream with'),
     expired: spec.optional(z.literal(true), 'Its outputs have expired; only in thread lists'),
     damaged: spec.optional(z.literal(true), 'It cannot be read; only in thread lists'),
     replacedBy: spec.optional(z.string(), 'The turn that replaced it; only in thread lists'),
@@ -223,7 +225,7 @@ const threadOutputsRoute = spec.route('get', ROUTES.threadOutputs, {
       first: z
         .enum(['oldest', 'newest'])
         .default('oldest')
-        .meta({ description: 'Which end of the thread to list first' }),
+        .describe('Which end of the thread to list first'),
       ...spec.replacedQuery,
     }),
   },
@@ -249,8 +251,7 @@ export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void 
     const { threadId } = c.req.valid('param')
     const { log } = c.get('space')
     return sendRead<z.infer<typeof threadOutputsSchema>>(c, context, async () => {
-      const thread = await log.getThread(threadId)
-      if (thread === undefined) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
+      await existingThread(log, threadId)
       const page = new ThreadPage(log, threadId)
       return encodePage(c.req.valid('query'), {
         head: `{"threadId":${JSON.stringify(threadId)},"turns":[`,
@@ -264,26 +265,20 @@ export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 }
 
-/** Clients show a turn by its outputs: without any, a damaged one would vanish. */
-function damagedOutputs(turnId: string, threadId: string): StreamOutput[] {
-  const error = { code: 'STORE_CORRUPT', message: ERROR_CODES.STORE_CORRUPT.summary }
-  return [
-    { type: 'turn_started', turnId, threadId },
-    { type: 'turn_error', turnId, threadId, error },
-  ]
-}
-
 function encodeOutputs(
   { turnId, threadId, replacedBy }: ListedTurn,
   { records, offset, sealed, expired, damaged }: ListedOutputs,
 ): Promise<Buffer<ArrayBuffer>[]> {
-  const replaced = replacedBy === undefined ? {} : { replacedBy }
-  const marks = { ...(expired && { expired }), ...(damaged && { damaged }), ...replaced }
-  const head = { turnId, threadId, sealed, offset, ...marks }
-  if (damaged)
-    return encodeList(head, 'outputs', damagedOutputs(turnId, threadId), (output) =>
-      JSON.stringify(output),
-    )
+  const head = { turnId, threadId, sealed, offset, expired, damaged, replacedBy }
+  if (damaged) {
+    // Clients show a turn by its outputs: without any, it would vanish.
+    const error = { code: 'STORE_CORRUPT', message: ERROR_CODES.STORE_CORRUPT.summary }
+    const outputs: StreamOutput[] = [
+      { type: 'turn_started', turnId, threadId },
+      { type: 'turn_error', turnId, threadId, error },
+    ]
+    return encodeList(head, 'outputs', outputs, (output) => JSON.stringify(output))
+  }
   // Nothing was read before: every unfinished item is new.
   return encodeList(head, 'outputs', records, (record) => asCreated(record) ?? record.data)
 }

@@ -29,7 +29,7 @@ const reasoningEffortSchema = z.enum(EFFORTS)
 const toolSchema = spec.object({
   name: z.string().min(1).max(MAX_NAME_CHARS),
   description: z.string().max(20_000).exactOptional(),
-  parameters: jsonObject(MAX_SCHEMA_CHARS).meta({ description: 'A JSON Schema' }),
+  parameters: jsonObject(MAX_SCHEMA_CHARS).describe('A JSON Schema'),
 })
 
 const responseFormatSchema = z.discriminatedUnion('type', [

@@ -22,7 +22,7 @@ const MAX_ATTEMPTS = 20
 
 const titleSchema = z.string().max(1000)
 const metadataSchema = jsonObject(16_384)
-const timeSchema = z.number().meta({ description: 'Milliseconds since the epoch' })
+const timeSchema = z.number().describe('Milliseconds since the epoch')
 
 export const newThreadSchema = spec
   .object({
@@ -48,7 +48,7 @@ const threadFields = {
   title: z.string().exactOptional(),
   metadata: z.record(z.string(), z.unknown()).exactOptional(),
   createdAt: timeSchema,
-  updatedAt: timeSchema.meta({ description: 'When it last changed or got a turn' }),
+  updatedAt: timeSchema.describe('When it last changed or got a turn'),
   damaged: spec.optional(
     z.literal(true),
     'In lists: its record cannot be read; delete it or create it again',
@@ -68,12 +68,12 @@ const turnSchema = z
     turnId: z.string(),
     runId: z.string(),
     threadId: z.string(),
-    ordinal: z.number().meta({ description: 'Its position in the thread, from 1' }),
+    ordinal: z.number().describe('Its position in the thread, from 1'),
     createdAt: timeSchema,
     endedAt: timeSchema.exactOptional(),
     status: z.union([z.literal('in_progress'), turnStatusSchema]),
-    sealed: z.boolean().meta({ description: 'It has ended and its log is complete' }),
-    expired: z.boolean().meta({ description: 'Its log was removed; only this record remains' }),
+    sealed: z.boolean().describe('It has ended and its log is complete'),
+    expired: z.boolean().describe('Its log was removed; only this record remains'),
     usage: usageSchema.exactOptional(),
     finishReason: z.string().exactOptional(),
     error: errorObjectSchema.exactOptional(),
@@ -84,7 +84,7 @@ const turnSchema = z
   })
   .meta({ id: 'Turn' })
 
-const turnsSchema = z.array(turnSchema).meta({ description: 'Newest first' })
+const turnsSchema = z.array(turnSchema).describe('Newest first')
 
 const threadWithTurnsSchema = z
   .object({ ...threadFields, turns: turnsSchema, nextCursor })
@@ -229,10 +229,9 @@ export async function withRetries<T>(change: () => Promise<T>): Promise<T> {
 
 async function deleteThread(log: TurnLog, threadId: string): Promise<void> {
   const page = await log.listTurns(threadId, { first: 'newest', limit: 1 }).catch(ifDamaged)
-  for (const { turnId, sealed } of page?.items ?? []) {
-    // Otherwise its owner would notice only at its next write, and the provider call would continue.
-    if (!sealed) await log.requestCancel(turnId, 'the thread was deleted')
-  }
+  const newest = page?.items[0]
+  // Otherwise its owner would notice only at its next write, and the provider call would continue.
+  if (newest?.sealed === false) await log.requestCancel(newest.turnId, 'the thread was deleted')
   if (!(await log.deleteThread(threadId))) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
 }
 
@@ -241,7 +240,7 @@ export function ifDamaged(error: unknown): undefined {
   if (!hasCode(error, 'STORE_CORRUPT')) throw error
 }
 
-async function existingThread(log: TurnLog, threadId: string): Promise<ThreadRecord> {
+export async function existingThread(log: TurnLog, threadId: string): Promise<ThreadRecord> {
   const record = await log.getThread(threadId)
   if (record === undefined) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
   return record

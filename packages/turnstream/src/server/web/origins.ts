@@ -24,9 +24,8 @@ export class AllowedOrigins {
     if (this.isOpen && written.length > 1)
       throw invalid('* allows every origin and must be the only entry')
     if (this.isOpen && !hasKeys) {
-      throw invalid(
-        '* would let every web page use a server without keys: list the origins, or require keys',
-      )
+      const advice = 'list the origins, or require keys'
+      throw invalid(`* would let every web page use a server without keys: ${advice}`)
     }
     this.#origins = new Set(this.isOpen ? [] : written.map(parseOrigin))
   }
@@ -48,10 +47,8 @@ export function originOf(written: string): string | undefined {
 function parseOrigin(written: string): string {
   const origin = originOf(written)
   if (origin !== undefined) return origin
-  const shown = JSON.stringify(written.slice(0, 100))
-  throw invalid(
-    `an origin is a scheme, a host and an optional port, such as https://app.example, not ${shown}`,
-  )
+  const example = `such as https://app.example, not ${JSON.stringify(written.slice(0, 100))}`
+  throw invalid(`an origin is a scheme, a host and an optional port, ${example}`)
 }
 
 function invalid(detail: string): TurnstreamError {
@@ -67,22 +64,16 @@ export function isOwnOrigin(origin: string, host: string): boolean {
 }
 
 // Never `access-control-allow-credentials`: pages authenticate with a header that they set themselves.
-const EXPOSED = [
-  HEADERS.requestId,
-  HEADERS.turnId,
-  HEADERS.threadId,
-  HEADERS.ignored,
-  'retry-after',
-].join(', ')
+const { requestId, turnId, threadId, ignored } = HEADERS
+const EXPOSED = [requestId, turnId, threadId, ignored, 'retry-after'].join(', ')
 
 /** Sent by OpenAI's package with every request. Ignored. */
+const STAINLESS =
+  'arch helper-method lang os package-version retry-count runtime runtime-version timeout'
 const OPENAI_HEADERS = [
   'openai-organization',
   'openai-project',
-  ...['arch', 'helper-method', 'lang', 'os', 'package-version'].map(
-    (name) => `x-stainless-${name}`,
-  ),
-  ...['retry-count', 'runtime', 'runtime-version', 'timeout'].map((name) => `x-stainless-${name}`),
+  ...STAINLESS.split(' ').map((name) => `x-stainless-${name}`),
 ]
 
 const PREFLIGHT = {

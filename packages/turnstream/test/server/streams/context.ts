@@ -38,7 +38,7 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
     providers,
     turns: new TurnRunner({ log, providers, instance: 'test', clock }),
     generateId: () => 'id',
-    readiness: new Readiness({ log, clock, isOpen: () => true }),
+    readiness: new Readiness({ log, clock, providers: [], isOpen: () => true }),
     closing: signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: signal }),
     limits: new KeyLimits(UNLIMITED, clock),
