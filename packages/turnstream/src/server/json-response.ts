@@ -70,7 +70,7 @@ const MAX_PAGE_BYTES = 8 * 1024 * 1024
 
 const COMMA = Buffer.from(',')
 
-export interface PageEncoding<T, Options extends PageOptions> {
+interface PageEncoding<T, Options extends PageOptions> {
   /** Text before the items, up to the bracket. */
   readonly head: string
   readonly list: (options: Options) => Promise<Page<T>>

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { isRecord } from '@turnstream/core/internal/protocol/json'
 
 /** Limits of a port. `Infinity` means no limit; 0 is refused. */
 export interface PortLimits {
@@ -71,12 +70,13 @@ export function nodeWriteTimeout({ writeTimeoutMs }: PortLimits): number {
 /** File descriptors reserved for the store, the providers and the process itself. */
 export const RESERVED_FILES = 100
 
+interface ProcessReport {
+  readonly userLimits?: { readonly open_files?: { readonly soft?: unknown } }
+}
+
 /** The open-files limit of this process, if known. Node raises the soft limit to the hard one at startup. */
 export function openFilesLimit(): number | undefined {
-  const report: unknown = process.report.getReport()
-  const limits = isRecord(report) ? report['userLimits'] : undefined
-  const files = isRecord(limits) ? limits['open_files'] : undefined
-  const soft = isRecord(files) ? files['soft'] : undefined
+  const soft = (process.report.getReport() as ProcessReport).userLimits?.open_files?.soft
   if (soft === 'unlimited') return Number.POSITIVE_INFINITY
   return typeof soft === 'number' ? soft : undefined
 }

@@ -1,7 +1,7 @@
-import type { Clock } from '@turnstream/core/internal/async/clock'
+import { type Clock, pause } from '@turnstream/core/internal/async/clock'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import type { EventRecord, Resync, Tail } from '@turnstream/core/internal/log/turn-log'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { ErrorObject, StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import { AnswerSize } from './answer-size.ts'
@@ -52,15 +52,13 @@ export class AnswerStream {
 
   /** Waits up to `ms` for the first output. Resolves with the error of a turn that ends without any. */
   async begin(clock: Clock, ms: number): Promise<ErrorObject | undefined> {
-    let stopWaiting: (() => void) | undefined
-    const late = new Promise<'late'>((resolve) => {
-      stopWaiting = clock.after(ms, () => resolve('late'))
-    })
+    const late = new AbortController()
+    const waited = pause(ms, clock, late.signal)
     try {
       for (;;) {
         this.#next ??= this.#records.next()
-        const result = await Promise.race([this.#next, late])
-        if (result === 'late') return undefined
+        const result = await Promise.race([this.#next, waited])
+        if (result === undefined) return undefined
         this.#next = undefined
         if (result.done === true) return undefined
         const record = recordOf(result.value)
@@ -76,24 +74,22 @@ export class AnswerStream {
         if (text !== '' && event.type !== 'response_start') return undefined
       }
     } finally {
-      stopWaiting?.()
+      late.abort()
     }
   }
 
   async sendTo(connection: SseConnection): Promise<void> {
     this.#connection = connection
     const encoder = this.#encoder
-    connection.lastWords = () =>
-      this.#interruption(connection, 'STREAM_ERROR', 'The stream ended before the turn')
-    if (encoder.heartbeatSse !== undefined)
-      connection.heartbeat = () => encoder.heartbeatSse?.() ?? ''
+    const interruptBy = (code: string, message: string) => {
+      connection.lastWords = () => this.#interruption(connection, code, message)
+    }
+    interruptBy('STREAM_ERROR', 'The stream ended before the turn')
+    connection.heartbeat = () => encoder.heartbeatSse?.() ?? ''
     try {
       await this.#follow(connection)
     } catch (error) {
-      if (error instanceof TurnstreamError && error.code === 'TURN_DELETED') {
-        connection.lastWords = () =>
-          this.#interruption(connection, 'TURN_DELETED', 'The turn was deleted')
-      }
+      if (hasCode(error, 'TURN_DELETED')) interruptBy('TURN_DELETED', 'The turn was deleted')
       throw error
     }
     if (this.isComplete) connection.lastWords = undefined

@@ -1,19 +1,11 @@
 import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
-import type { Resync } from '@turnstream/core/internal/log/turn-log'
 import type { Caller } from '../auth/authenticate.ts'
 import { once } from '../once.ts'
 import type { SseConnection } from './sse-connection.ts'
 
 /** What a stream carries: raw events, the snapshots of a turn or of a thread, or a turn in a vendor's dialect. */
-export type StreamKind = 'v2' | 'xapi' | 'thread' | 'chat' | 'responses' | 'messages'
-
-export interface StreamCounts {
-  readonly clients: Record<StreamKind, number>
-  readonly resyncs: Record<Resync['resync'], number>
-  /** Snapshots superseded before a connected client could read them. */
-  skipped: number
-}
+export type StreamKind = keyof OpenStreams['counts']['clients']
 
 export interface OpenStreamsOptions {
   readonly clock: Clock
@@ -23,9 +15,10 @@ export interface OpenStreamsOptions {
 
 /** The open streams of a server, with one heartbeat timer. All end when the server closes. */
 export class OpenStreams {
-  readonly counts: StreamCounts = {
+  readonly counts = {
     clients: { v2: 0, xapi: 0, thread: 0, chat: 0, responses: 0, messages: 0 },
     resyncs: { foreign: 0, trimmed: 0 },
+    /** Snapshots superseded before a connected client could read them. */
     skipped: 0,
   }
   /** Readers of vendors' APIs, streaming or not. */

@@ -10,7 +10,7 @@ import { onResponseClose, releaseRequest } from '../client-close.ts'
 import type { ErrorHandler, GatewayContext, GatewayEnv } from '../context.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { Frame, LAST_CHUNK } from './frames.ts'
-import type { OpenStreams, StreamCounts, StreamKind } from './open-streams.ts'
+import type { OpenStreams, StreamKind } from './open-streams.ts'
 
 const RETRY_MS = 1000
 
@@ -19,12 +19,7 @@ export const MAX_WAITING_BYTES = 64 * 1024
 
 const HEARTBEAT = new Frame(encodeComment('heartbeat'))
 
-export interface ConnectionDeps {
-  readonly streams: OpenStreams
-  readonly slot: StreamSlot
-  readonly kind: StreamKind
-  readonly caller: Caller
-}
+export type ConnectionDeps = Pick<SseConnection, 'streams' | 'slot' | 'kind' | 'caller'>
 
 /** One open SSE response. Sends only complete frames, and nothing after the end or a disconnect. */
 export abstract class SseConnection {
@@ -38,7 +33,7 @@ export abstract class SseConnection {
   behindSince: number | undefined
   readonly kind: StreamKind
   readonly caller: Caller
-  readonly #streams: OpenStreams
+  readonly streams: OpenStreams
   readonly slot: StreamSlot
   readonly #stop = new Stop()
   #isOpen = false
@@ -47,7 +42,7 @@ export abstract class SseConnection {
   constructor({ streams, slot, kind, caller }: ConnectionDeps) {
     this.kind = kind
     this.caller = caller
-    this.#streams = streams
+    this.streams = streams
     this.slot = slot
   }
 
@@ -60,10 +55,6 @@ export abstract class SseConnection {
   /** Aborts the body, so that the client detects the interruption. */
   protected abstract cutBody(): void
 
-  get counts(): StreamCounts {
-    return this.#streams.counts
-  }
-
   /** Aborts when the client disconnects or nothing more will be sent. */
   get signal(): StopSignal {
     return this.#stop
@@ -75,16 +66,16 @@ export abstract class SseConnection {
    */
   open(cursor: string | undefined): void {
     this.#isOpen = true
-    this.#streams.add(this)
+    this.streams.add(this)
     if (cursor === undefined) return
-    const comment = heartbeatAnnouncement(this.#streams.heartbeatMs)
+    const comment = heartbeatAnnouncement(this.streams.heartbeatMs)
     this.send(new Frame(encodeSse({ retry: RETRY_MS, comment }) + encodeSse({ id: cursor })))
   }
 
   /** False when the client is behind: then await `drained`. */
   send(frame: Frame): boolean {
     if (!this.#isOpen) return true
-    this.#streams.touch(this)
+    this.streams.touch(this)
     return this.write(frame)
   }
 
@@ -103,7 +94,7 @@ export abstract class SseConnection {
 
   async #drain(): Promise<void> {
     if (!this.#isOpen) return
-    this.behindSince = this.#streams.now()
+    this.behindSince = this.streams.now()
     const release = this.slot.hold(this.waitingBytes)
     await this.taken()
     release()
@@ -141,10 +132,9 @@ export abstract class SseConnection {
 
   /** Aborts the stream, so that the client reconnects. */
   cut(): void {
-    if (this.#isOpen) {
-      this.close()
-      this.cutBody()
-    }
+    if (!this.#isOpen) return
+    this.close()
+    this.cutBody()
   }
 
   /** The client disconnected, or nothing more will be sent. */
@@ -152,7 +142,7 @@ export abstract class SseConnection {
     this.slot.free()
     if (!this.#isOpen) return
     this.#isOpen = false
-    this.#streams.delete(this)
+    this.streams.delete(this)
     this.#stop.abort()
   }
 }

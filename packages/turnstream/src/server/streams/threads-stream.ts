@@ -132,22 +132,15 @@ class ThreadStreams {
   }
 }
 
+/** Of each thread the id, turn and offset, as far as it has them. */
 const cursorSchema = z
-  .array(
-    z.union([
-      z.tuple([z.string()]),
-      z.tuple([z.string(), z.string()]),
-      z.tuple([z.string(), z.string(), z.string()]),
-    ]),
-  )
+  .array(z.tuple([z.string(), z.string().optional(), z.string().optional()]))
   .max(MAX_THREADS)
 
 function encodeCursor(sent: ReadonlyMap<string, ThreadCursor>): string {
-  const list = Array.from(sent, ([threadId, at]) => [
-    threadId,
-    ...(at === undefined ? [] : [at.turnId]),
-    ...(at?.offset === undefined ? [] : [at.offset]),
-  ])
+  const list = Array.from(sent, ([threadId, at]) =>
+    [threadId, at?.turnId, at?.offset].filter((part) => part !== undefined),
+  )
   return Buffer.from(JSON.stringify(list)).toString('base64url')
 }
 

@@ -160,7 +160,7 @@ async function sendTail(
       if (!hasRoom) await connection.drained()
     }
   } finally {
-    connection.counts.skipped += tail.skipped ?? 0
+    connection.streams.counts.skipped += tail.skipped ?? 0
   }
 }
 
@@ -172,7 +172,7 @@ function sendResync(
   threadId: string | undefined,
 ): void {
   const data = JSON.stringify({ reason, offset, threadId })
-  connection.counts.resyncs[reason] += 1
+  connection.streams.counts.resyncs[reason] += 1
   connection.send(new Frame(encodeSse({ event: SSE_EVENTS.resync, data })))
 }
 

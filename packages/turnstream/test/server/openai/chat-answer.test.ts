@@ -19,7 +19,7 @@ async function answerTo(events: readonly unknown[]): Promise<string> {
   let text = ''
   const connection = {
     isHeldBack: () => false,
-    keep: () => {},
+    slot: { keep: () => {} },
     send: (frame: Frame) => {
       text += Buffer.from(frame.bytes).toString()
       return true
