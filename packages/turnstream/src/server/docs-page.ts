@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { html as anyHtml, raw } from 'hono/html'
 import type { HtmlEscapedString as Html } from 'hono/utils/html'
-import type { JsonSchema, OpenApiDocument, Operation } from './openapi.ts'
+import type { Content, JsonSchema, OpenApiDocument, Operation } from './openapi.ts'
 
 /** Without promises, which nothing here needs. */
 const html = anyHtml as (strings: TemplateStringsArray, ...parts: unknown[]) => Html
@@ -144,11 +144,10 @@ const ACCESS: Readonly<Record<number, string>> = {
   3: 'Also accepts a stream token.',
 }
 
-function contentTypes(content: Readonly<Record<string, { readonly schema: JsonSchema }>>): Html {
-  const parts = Object.entries(content).map(
+function contentTypes(content: Content): Html {
+  return html`${Object.entries(content).map(
     ([type, { schema }]) => html`<code>${type}</code> ${typeOf(schema)} `,
-  )
-  return html`${parts}`
+  )}`
 }
 
 /** A shell command to paste. Ids are placeholders in capitals. */
@@ -161,17 +160,14 @@ function curlLine(
   const isStream = 'text/event-stream' in (operation.responses['200']?.content ?? {})
   const { $ref = '' } = operation.requestBody?.content['application/json']?.schema ?? {}
   const example = components.schemas[$ref.slice($ref.lastIndexOf('/') + 1)]?.examples?.[0]
-  return [
-    'curl',
-    ...(isStream ? ['-N'] : []),
-    ...(method === 'get' || (method === 'post' && example !== undefined)
-      ? []
-      : ['-X', method.toUpperCase()]),
+  const isDefault = method === 'get' || (method === 'post' && example !== undefined)
+  const parts = [
+    isStream && '-N',
+    !isDefault && `-X ${method.toUpperCase()}`,
     url,
-    ...(example === undefined
-      ? []
-      : [`-H 'content-type: application/json' -d '${JSON.stringify(example)}'`]),
-  ].join(' ')
+    example !== undefined && `-H 'content-type: application/json' -d '${JSON.stringify(example)}'`,
+  ]
+  return ['curl', ...parts.filter((part) => part !== false)].join(' ')
 }
 
 function placeholder(name: string): string {

@@ -109,16 +109,13 @@ export interface Gateway {
   close(): Promise<void>
 }
 
-const HEARTBEAT_MS = 15_000
-const MAX_BODY_BYTES = 4 * 1024 * 1024
-const MAX_VENDOR_BODY_BYTES = 32 * 1024 * 1024
-const SHUTDOWN_GRACE_MS = 30_000
+const MB = 1024 * 1024
 const UNSTORED_MS = 10 * 60 * 1000
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { log, keys, tools = [], shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
+  const { log, keys, tools = [], shutdownGraceMs = 30_000 } = options
   const { instance = `${hostname()}:${process.pid}`, providers: given } = options
-  const { clock = systemClock, heartbeatMs = HEARTBEAT_MS } = options
+  const { clock = systemClock, heartbeatMs = 15_000 } = options
   const providers = given instanceof Providers ? given : new Providers(given)
   const limits = new KeyLimits(options.limits, clock)
   const closing = new AbortController()
@@ -187,11 +184,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
-function bodyLimits({ maxBodyBytes, maxVendorBodyBytes }: GatewayOptions): BodyLimits {
-  return {
-    maxBodyBytes: maxBodyBytes ?? MAX_BODY_BYTES,
-    maxVendorBodyBytes: maxVendorBodyBytes ?? maxBodyBytes ?? MAX_VENDOR_BODY_BYTES,
-  }
+function bodyLimits(options: GatewayOptions): BodyLimits {
+  const { maxBodyBytes = 4 * MB, maxVendorBodyBytes = options.maxBodyBytes ?? 32 * MB } = options
+  return { maxBodyBytes, maxVendorBodyBytes }
 }
 
 function createApp(

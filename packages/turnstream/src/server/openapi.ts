@@ -31,7 +31,7 @@ interface Parameter {
   readonly schema: JsonSchema
 }
 
-type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>
+export type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>
 
 interface ResponseObject {
   readonly description: string
@@ -68,6 +68,8 @@ const OPERATION_NAMES = new Map(
   ]),
 )
 
+type RouteContent = Readonly<Record<string, { readonly schema?: unknown }>>
+
 /** The subset in use. None of our routes has a reference in place of a response. */
 interface RouteResponse {
   readonly $ref?: unknown
@@ -98,18 +100,12 @@ class DocumentWriter {
         required: request.body.required ?? false,
         content: this.#content(request.body.content),
       },
-      responses: Object.fromEntries(
-        Object.entries(route.responses).map(([status, response]) => [
-          status,
-          this.#response(response),
-        ]),
-      ),
+      responses: mapValues(route.responses, (response) => this.#response(response)),
     }
   }
 
   #parameters(where: Parameter['in'], schema: z.ZodType | undefined): Parameter[] {
-    if (schema === undefined) return []
-    const { properties = {}, required = [] } = this.#schema(schema)
+    const { properties = {}, required = [] } = schema === undefined ? {} : this.#schema(schema)
     return Object.entries(properties).map(([name, { description, ...property }]) => ({
       name,
       in: where,
@@ -121,21 +117,17 @@ class DocumentWriter {
 
   #response({ description = '', headers, content }: RouteResponse): ResponseObject {
     const fields = headers instanceof z.ZodType ? this.#schema(headers).properties : undefined
-    const named = fields && Object.entries(fields).map(([name, schema]) => [name, { schema }])
     return {
       description,
-      headers: named && Object.fromEntries(named),
+      headers: fields && mapValues(fields, (schema) => ({ schema })),
       content: content && this.#content(content),
     }
   }
 
   #content(content: object): Content {
-    return Object.fromEntries(
-      Object.entries(content).map(([type, { schema }]: [string, { schema?: unknown }]) => [
-        type,
-        { schema: schema instanceof z.ZodType ? this.#schema(schema) : {} },
-      ]),
-    )
+    return mapValues(content as RouteContent, ({ schema }) => ({
+      schema: schema instanceof z.ZodType ? this.#schema(schema) : {},
+    }))
   }
 
   /** Named schemas become references. */
@@ -144,6 +136,10 @@ class DocumentWriter {
     Object.assign(this.schemas, inComponents($defs))
     return inComponents(written)
   }
+}
+
+function mapValues<In, Out>(fields: Readonly<Record<string, In>>, map: (value: In) => Out) {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, map(value)]))
 }
 
 function inComponents(schema: object): object {

@@ -9,7 +9,6 @@ export interface ProviderFetchOptions {
   connectMs?: number | undefined
 }
 
-const CONNECT_MS = 10_000
 const IDLE_SOCKET_MS = 4000
 const DRAIN_MS = 500
 const WITHOUT_BODY = new Set([204, 205, 304])
@@ -19,7 +18,7 @@ const WITHOUT_BODY = new Set([204, 205, 304])
  * timeout. This one only limits connecting. Takes a URL and a text body, and follows no redirects.
  */
 export function createProviderFetch(options: ProviderFetchOptions = {}): typeof globalThis.fetch {
-  const { connectMs = CONNECT_MS } = options
+  const { connectMs = 10_000 } = options
   const settings = { keepAlive: true, timeout: IDLE_SOCKET_MS }
   const http = { request: httpRequest, agent: new HttpAgent(settings), connected: 'connect' }
   const https = {
@@ -43,7 +42,10 @@ export function createProviderFetch(options: ProviderFetchOptions = {}): typeof 
       })
       sent.once('socket', (socket: Socket) => {
         if (!socket.connecting) return
-        const timer = setTimeout(() => sent.destroy(new ConnectTimeoutError(connectMs)), connectMs)
+        const timer = setTimeout(() => {
+          const error = new Error(`no connection within ${connectMs} ms`)
+          sent.destroy(Object.assign(error, { code: 'ETIMEDOUT' }))
+        }, connectMs)
         const clear = (): void => clearTimeout(timer)
         socket.once(connected, clear).once('close', clear)
       })
@@ -58,14 +60,6 @@ export function createProviderFetch(options: ProviderFetchOptions = {}): typeof 
       sent.on('error', reject)
       sent.end(body ?? undefined)
     })
-  }
-}
-
-class ConnectTimeoutError extends Error {
-  readonly code = 'ETIMEDOUT'
-
-  constructor(ms: number) {
-    super(`no connection within ${ms} ms`)
   }
 }
 

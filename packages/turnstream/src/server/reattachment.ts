@@ -87,12 +87,14 @@ export class Reattachment {
   /** Starts to read a request that may be repeated. Undefined if it always gets a new turn. */
   startRequest(c: Context<GatewayEnv>): RequestReading | undefined {
     if (this.#keepMs === 0 || c.req.method !== 'POST') return undefined
+    const header = (name: string) => c.req.header(name)
     const path = PATHS.find((each) => c.req.path.endsWith(each))
-    if (path === undefined || c.req.header(HEADERS.idempotencyKey) !== undefined) return undefined
-    if (c.req.header(HEADERS.reattach) === 'no') return undefined
-    // It cancels its turn, which another client may read.
-    if (c.req.header(HEADERS.cancelOnDisconnect) === 'true') return undefined
-    const isInSession = SESSION_HEADERS.some((name) => Boolean(c.req.header(name)))
+    if (path === undefined || header(HEADERS.idempotencyKey) !== undefined) return undefined
+    // The last one cancels its turn, which another client may read.
+    if (header(HEADERS.reattach) === 'no' || header(HEADERS.cancelOnDisconnect) === 'true') {
+      return undefined
+    }
+    const isInSession = SESSION_HEADERS.some((name) => Boolean(header(name)))
     // The route hashes the items of a session one by one.
     const isHashedByItem = isInSession && path === ROUTES.responses
     return { isInSession, hash: isHashedByItem ? undefined : newHash(c, path) }

@@ -120,8 +120,6 @@ export interface Overflow {
   readonly rawPacket?: Buffer
 }
 
-const LINE_END = 0x0a
-
 /**
  * The same for a head that Node refused. The last packet usually has all of it, and shows whether the URL is too long.
  */
@@ -129,9 +127,7 @@ export function headOverflow(
   { rawPacket = Buffer.alloc(0) }: Overflow,
   { maxUrlBytes, maxHeaderBytes }: Pick<PortLimits, 'maxUrlBytes' | 'maxHeaderBytes'>,
 ): TurnstreamError {
-  const lineEnd = rawPacket.indexOf(LINE_END)
-  const line = rawPacket.toString('latin1', 0, lineEnd === -1 ? rawPacket.length : lineEnd)
-  const url = /^[A-Z-]+ (\S*)/.exec(line)?.[1] ?? ''
+  const url = /^[A-Z-]+ (\S*)/.exec(rawPacket.toString('latin1'))?.[1] ?? ''
   return url.length > maxUrlBytes
     ? tooLarge('URL_TOO_LONG', maxUrlBytes)
     : tooLarge('HEADERS_TOO_LARGE', maxHeaderBytes)

@@ -1,6 +1,7 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Clock, monotonicNow, shared, within } from '@turnstream/core/internal/async/clock'
 import { VENDOR_CODES } from '@turnstream/core/internal/formats/call-faults'
+import { omitNullish } from '@turnstream/core/internal/formats/request-in'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import {
   ERROR_CODES,
@@ -316,16 +317,12 @@ export function observeRequests(
     if (onRequest === undefined) return
     const caller = c.get('caller') as Caller | undefined
     const turnId = c.get('turnId')
+    const durationMs = monotonicNow(clock) - since
+    const answer = { method, route, status, durationMs, requestId: c.get('requestId') }
     notify(onRequest, {
-      method,
-      route,
-      status,
-      durationMs: monotonicNow(clock) - since,
-      requestId: c.get('requestId'),
+      ...answer,
       ...(caller && { tenant: caller.tenant, key: caller.key }),
-      ...(turnId !== undefined && { turnId }),
-      ...(c.get('isReattached') === true && { reattached: true }),
-      ...(code !== undefined && { code }),
+      ...omitNullish({ turnId, reattached: c.get('isReattached'), code }),
     })
   }
 }

@@ -112,7 +112,7 @@ export async function referencedItems(
   for (const runId of runs) {
     const turn = runId === '' ? undefined : await log.getTurnOfRun(runId)
     if (turn === undefined) continue
-    const { items, bytes } = (await readContext(log, turn, room)) ?? NO_CONTEXT
+    const { items = [], bytes = 0 } = (await readContext(log, turn, room)) ?? {}
     room -= bytes
     for (const item of items) {
       const [history] = toHistory(item)
@@ -130,8 +130,6 @@ function referenceOf(item: unknown): string[] {
 interface StoredContext extends StoredItems {
   readonly instructions: unknown
 }
-
-const NO_CONTEXT: StoredContext = { items: [], bytes: 0, isStart: true, instructions: undefined }
 
 /** Undefined if the turn has expired or was deleted, also while it is read. */
 async function readContext(
@@ -278,16 +276,11 @@ function toInputItem(item: OutputItem, tools: ReadonlyMap<string, NamedTool>): I
       const tool = tools.get(item.name)
       const { name, namespace } = tool ?? { name: item.name, namespace: undefined }
       const call = { call_id: item.call_id, name, ...(namespace !== undefined && { namespace }) }
-      return tool?.isCustom
-        ? [
-            {
-              id: `ctc_${id}`,
-              type: 'custom_tool_call',
-              ...call,
-              input: customInput(item.arguments),
-            },
-          ]
-        : [{ id: `fc_${id}`, type: 'function_call', status, ...call, arguments: item.arguments }]
+      if (!tool?.isCustom) {
+        return [{ id: `fc_${id}`, type: item.type, status, ...call, arguments: item.arguments }]
+      }
+      const input = customInput(item.arguments)
+      return [{ id: `ctc_${id}`, type: 'custom_tool_call', ...call, input }]
     }
     case 'function_call_output': {
       const { type, call_id, output } = item

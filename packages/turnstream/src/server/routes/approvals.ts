@@ -1,3 +1,4 @@
+import { omitNullish } from '@turnstream/core/internal/formats/request-in'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { Approval } from '@turnstream/core/internal/protocol/stream-output'
@@ -49,12 +50,9 @@ export function addApprovalRoute(app: GatewayApp, context: GatewayContext): void
     const isKnown = await context.limits.read(caller, () => isRequested(log, turnId, approvalId))
     if (!isKnown) throw new TurnstreamError('APPROVAL_UNKNOWN', `${approvalId} of the run ${runId}`)
     const by = caller === ANYBODY ? undefined : caller.key
-    const { stored, answer } = await answerApproval(log, turnId, approvalId, {
-      approved,
-      ...(reason !== undefined && { reason }),
-      ...(by !== undefined && { by }),
-      at: Math.trunc(context.clock.now()),
-    })
+    const at = Math.trunc(context.clock.now())
+    const decision = { approved, ...omitNullish({ reason, by }), at }
+    const { stored, answer } = await answerApproval(log, turnId, approvalId, decision)
     if (answer === undefined) {
       throw new TurnstreamError('APPROVAL_CLOSED', `the run ${runId} was cancelled or has ended`)
     }
@@ -67,11 +65,6 @@ export function addApprovalRoute(app: GatewayApp, context: GatewayContext): void
 }
 
 function toApproval(id: string, { approved, reason, by, at }: ApprovalDecision): Approval {
-  return {
-    id,
-    status: approved ? 'approved' : 'declined',
-    ...(reason !== undefined && { reason }),
-    ...(by !== undefined && { answeredBy: by }),
-    answeredAt: at,
-  }
+  const status = approved ? 'approved' : 'declined'
+  return { id, status, ...omitNullish({ reason, answeredBy: by }), answeredAt: at }
 }

@@ -116,10 +116,8 @@ async function findRepetition(
   { limits }: GatewayContext,
   body: ResponsesBody,
 ): Promise<void> {
-  const repeated = c.get('repeated')
-  if (repeated === undefined) return
-  const { isInSession } = repeated
-  if (!isInSession && body['client_metadata'] === undefined) return
+  const { isInSession } = c.get('repeated') ?? {}
+  if (isInSession === undefined || (!isInSession && body['client_metadata'] === undefined)) return
   const keys = await repetitionKeys(newHash(c, ROUTES.responses), body, isInSession)
   const { log } = c.get('space')
   const findReceived: FindReceived = (turn, count) =>
@@ -133,7 +131,7 @@ async function readEarlier(
   { limits }: GatewayContext,
   { previous_response_id: previous, input }: Pick<ResponsesBody, 'previous_response_id' | 'input'>,
 ): Promise<Earlier & { readonly turn?: TurnRecord }> {
-  if (!previous && !hasReferences(input)) return NOTHING_EARLIER
+  if (!previous && !hasReferences(input)) return { items: [], findItem: () => undefined }
   const { log } = c.get('space')
   return limits.read(c.get('caller'), async () => {
     const known = previous ? await readPrevious(log, previous) : { items: [] }
@@ -143,8 +141,6 @@ async function readEarlier(
     return { ...known, findItem: (id) => find(withoutPrefix(id)) }
   })
 }
-
-const NOTHING_EARLIER: Earlier = { items: [], findItem: () => undefined }
 
 function hasReferences(input: ResponsesBody['input']): boolean {
   if (typeof input === 'string') return false

@@ -24,8 +24,6 @@ import * as spec from './spec.ts'
 import { argumentsQuery, outputSchema } from './streams.ts'
 import { historySchema, inputSchema, MAX_NAME_CHARS, toTurnItems } from './submit-input.ts'
 
-const reasoningEffortSchema = z.enum(EFFORTS)
-
 const toolSchema = spec.object({
   name: z.string().min(1).max(MAX_NAME_CHARS),
   description: z.string().max(20_000).exactOptional(),
@@ -52,7 +50,7 @@ const settings = {
       spec.object({ name: z.string().min(1).max(MAX_NAME_CHARS) }),
     ])
     .exactOptional(),
-  reasoningEffort: reasoningEffortSchema.exactOptional(),
+  reasoningEffort: z.enum(EFFORTS).exactOptional(),
   reasoningSummary: z.enum(['none', 'auto', 'concise', 'detailed']).exactOptional(),
   thinkingBudget: z.int().min(0).max(MAX_TOKENS).exactOptional(),
   maxOutputTokens: z.int().min(1).max(MAX_TOKENS).exactOptional(),

@@ -25,10 +25,8 @@ export class ItemOrder {
         if (payload.final_item.type === 'cancelled') return this.#remove(payload.item_id)
         if (SHOWN.has(payload.final_item.type)) this.#add(payload.item_id)
         return false
-      case 'item_cancelled':
-        return this.#remove(payload.item_id)
       default:
-        return false
+        return payload.type === 'item_cancelled' && this.#remove(payload.item_id)
     }
   }
 
