@@ -1,7 +1,8 @@
 import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import type { Check } from './check.ts'
+import { frameFault } from './event-framing.ts'
 import {
-  brokenText,
+  came,
   expecting,
   type Fault,
   type Field,
@@ -12,10 +13,13 @@ import {
   type Json,
   measure,
   type NamedRule,
+  objectFault,
   type PlainAnswer,
-  type Rule,
+  refusalRule,
+  rule,
   shown,
   typeFault,
+  utf8Rule,
 } from './fault.ts'
 import {
   type Chunk,
@@ -26,13 +30,14 @@ import {
   textsOf,
 } from './recording.ts'
 
-export function modelsFault({ status, body }: PlainAnswer): Fault | undefined {
-  const expected = '{"object":"list","data":[{"id":"…","object":"model"}]}'
-  if (status !== 200) return { expected, came: `status ${status}: ${shown(body)}` }
-  const json = parseJsonObject(body)
-  const isList = json?.['object'] === 'list' && modelsOf(body) !== undefined
-  return isList ? undefined : { expected, came: shown(body) }
-}
+export const modelsFault = expecting<PlainAnswer>(
+  '{"object":"list","data":[{"id":"…","object":"model"}]}',
+  (answer) => {
+    if (answer.status !== 200) return came(answer)
+    const isList = parseJsonObject(answer.body)?.['object'] === 'list'
+    return isList && modelsOf(answer.body) !== undefined ? undefined : shown(answer.body)
+  },
+)
 
 /** The ids of a model list; undefined when it is not a list. */
 export function modelsOf(body: string): string[] | undefined {
@@ -68,110 +73,78 @@ function fieldsOf(json: Json): readonly Field[] {
 }
 
 /** Checks a response without streaming. */
-export function answerFault({ status, body }: PlainAnswer): Fault | undefined {
-  if (status !== 200) return { expected: 'status 200', came: `status ${status}: ${shown(body)}` }
-  const json = parseJsonObject(body)
-  if (json === undefined) return { expected: 'a JSON object', came: shown(body) }
-  return fieldFault(fieldsOf(json))
+export function answerFault(answer: PlainAnswer): Fault | undefined {
+  return objectFault(answer, (json) => fieldFault(fieldsOf(json)))
 }
 
-/** Checks an error response: its status and its error object. */
-export function refusalFault(
-  { status, body }: PlainAnswer,
-  statuses: readonly number[],
-): Fault | undefined {
-  const expected = `status ${statuses.join(' or ')} with {"error":{"message":"…"}}`
-  const error = parseJsonObject(body)?.['error']
-  const hasMessage =
-    isRecord(error) && typeof error['message'] === 'string' && error['message'] !== ''
-  if (statuses.includes(status) && hasMessage) return undefined
-  return { expected, came: `status ${status}: ${shown(body)}` }
-}
+export const refusalFault = refusalRule(
+  '{"error":{"message":"…"}}',
+  ({ error }) => isRecord(error) && isWord(error['message']),
+)
 
-type StreamRule = Rule<DecodedStream>
+const OBJECT = 'chat.completion.chunk'
 
 /** Rules for every stream. */
 export const STREAM_RULES: readonly NamedRule<DecodedStream>[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events without names, each a JSON object', framingFault],
-  ['stream utf-8', 'no split characters', expecting('complete UTF-8 characters', findCutText)],
-  [
-    'stream errors',
-    'none',
-    // Some servers return 200 and put the error into a chunk, where clients overlook it.
-    expecting('an answer', (stream) => {
-      const error = errorIn(stream)
-      return error === undefined ? undefined : `an error in a chunk: ${shown(error)}`
-    }),
-  ],
-  [
-    'stream object',
-    'chat.completion.chunk',
-    expecting('object: "chat.completion.chunk" in every chunk', (stream) => {
-      const other = answersOf(stream).find(({ json }) => json['object'] !== 'chat.completion.chunk')
-      return other && `object: ${shown(other.json['object'])}`
-    }),
-  ],
-  ['stream id', 'the same in all chunks', constant('id', isWord)],
-  ['stream created', 'the same in all chunks', constant('created', isCount)],
-  ['stream model', 'the same in all chunks', constant('model', isWord)],
-  [
+  utf8Rule<DecodedStream>(textsOf),
+  // Some servers return 200 and put the error into a chunk, where clients overlook it.
+  rule('stream errors', 'none', 'an answer', (stream) => {
+    const error = errorIn(stream)
+    return error === undefined ? undefined : `an error in a chunk: ${shown(error)}`
+  }),
+  rule('stream object', OBJECT, `object: "${OBJECT}" in every chunk`, (stream) => {
+    const other = answersOf(stream).find(({ json }) => json['object'] !== OBJECT)
+    return other && `object: ${shown(other.json['object'])}`
+  }),
+  ...(['id', 'created', 'model'] as const).map(constant),
+  rule(
     'stream choices',
     'a list in every chunk',
-    expecting('choices in every chunk, a list that may be empty', (stream) => {
+    'choices in every chunk, a list that may be empty',
+    (stream) => {
       const other = answersOf(stream).find(({ json }) => !Array.isArray(json['choices']))
       return (
         other && `a chunk whose choices are ${shown(other.json['choices'])}: ${shownChunk(other)}`
       )
-    }),
-  ],
-  [
-    'stream index',
-    '0 in every choice',
-    expecting('index: 0 in every choice', ({ chunks }) => {
-      const other = chunks.flatMap(({ choices }) => choices).find(({ index }) => index !== 0)
-      return other && `index: ${shown(other['index'])}`
-    }),
-  ],
+    },
+  ),
+  rule('stream index', '0 in every choice', 'index: 0 in every choice', ({ chunks }) => {
+    const other = chunks.flatMap(({ choices }) => choices).find(({ index }) => index !== 0)
+    return other && `index: ${shown(other['index'])}`
+  }),
   ['stream role', 'assistant, in the first chunk', roleFault],
   ['stream finish', 'once, and nothing after it', finishFault],
-  [
-    'stream done',
-    '[DONE], and nothing after it',
-    expecting('data: [DONE] as the last event', findEnd),
-  ],
-  [
+  rule('stream done', '[DONE], and nothing after it', 'data: [DONE] as the last event', findEnd),
+  rule(
     'stream close',
     'closed by the server at the end',
-    expecting('the end of the response after [DONE]', ({ ending, hasDone }) => {
+    'the end of the response after [DONE]',
+    ({ ending, hasDone }) => {
       if (ending === 'closed' || !hasDone) return undefined
       return ending === 'left open' ? 'the connection stayed open' : `it was ${ending}`
-    }),
-  ],
-  [
+    },
+  ),
+  rule(
     'usage unasked',
     'not sent',
-    expecting('no usage without stream_options.include_usage', ({ chunks, asksUsage }) => {
+    'no usage without stream_options.include_usage',
+    ({ chunks, asksUsage }) => {
       const usage = chunks.find(({ json }) => isRecord(json['usage']))
       return asksUsage || usage === undefined ? undefined : shownChunk(usage)
-    }),
-  ],
+    },
+  ),
 ]
 
-function framingFault({ unreadable, names, isCut }: DecodedStream): Fault | undefined {
-  if (unreadable !== undefined) {
-    return { expected: 'data: with one JSON object', came: `data: ${shown(unreadable)}` }
-  }
-  const name = names.find((each) => each !== 'error')
-  if (name !== undefined) {
-    return { expected: 'events without a name', came: `event: ${shown(name)}` }
-  }
-  if (!isCut) return undefined
-  return { expected: 'a blank line after every event', came: 'a last event without one' }
-}
-
-function findCutText(stream: DecodedStream): Finding {
-  return brokenText(stream.reads, textsOf(stream))
+function framingFault(stream: DecodedStream): Fault | undefined {
+  const name = stream.names.find((each) => each !== 'error')
+  return frameFault(
+    stream,
+    name === undefined
+      ? undefined
+      : { expected: 'events without a name', came: `event: ${shown(name)}` },
+  )
 }
 
 function errorIn({ chunks }: DecodedStream): unknown {
@@ -190,10 +163,11 @@ function shownChunk(chunk: Chunk | undefined): string {
   return shown(rest)
 }
 
-function constant(field: string, suits: (value: unknown) => boolean): StreamRule {
-  return expecting(`the same ${field} in every chunk`, (stream) => {
+function constant(field: 'id' | 'created' | 'model'): NamedRule<DecodedStream> {
+  const expected = `the same ${field} in every chunk`
+  return rule(`stream ${field}`, 'the same in all chunks', expected, (stream) => {
     const values = [...new Set(answersOf(stream).map(({ json }) => json[field]))]
-    if (values.length <= 1 && values.every(suits)) return undefined
+    if (values.length <= 1 && values.every(field === 'created' ? isCount : isWord)) return undefined
     const some = values.slice(0, 3).map(shown).join(', ')
     return values.length > 1 ? `${values.length} of them: ${some}` : some
   })
@@ -319,37 +293,26 @@ function functionIn(fragment: Fragment | undefined): Record<string, unknown> {
 }
 
 export const TOOL_RULES: readonly NamedRule<DecodedStream>[] = [
-  [
+  rule(
     'tool call',
     'id and name first',
-    expecting('id, type "function" and the name in the first fragment of a call', findOpening),
-  ],
+    'id, type "function" and the name in the first fragment of a call',
+    (stream) => {
+      const openings = callsOf(stream).map(({ fragments }) => fragments[0])
+      const other = openings.find((first) => {
+        const { id, type } = first ?? {}
+        return !isWord(id) || type !== 'function' || !isWord(functionIn(first)['name'])
+      })
+      return other && shown(other)
+    },
+  ),
   ['tool index', 'in every fragment', toolIndexFault],
-  [
-    'tool arguments',
-    'a JSON object',
-    expecting('fragments that add up to a JSON object', findArguments),
-  ],
-  [
-    'tool finish',
-    'tool_calls',
-    expecting('finish_reason: "tool_calls"', (stream) => {
-      const finish = finishesOf(stream).at(-1)
-      return finish === undefined || finish.reason === 'tool_calls'
-        ? undefined
-        : shown(finish.reason)
-    }),
-  ],
+  rule('tool arguments', 'a JSON object', 'fragments that add up to a JSON object', findArguments),
+  rule('tool finish', 'tool_calls', 'finish_reason: "tool_calls"', (stream) => {
+    const finish = finishesOf(stream).at(-1)
+    return finish && finish.reason !== 'tool_calls' ? shown(finish.reason) : undefined
+  }),
 ]
-
-function findOpening(stream: DecodedStream): Finding {
-  const openings = callsOf(stream).map(({ fragments }) => fragments[0])
-  const other = openings.find((first) => {
-    const { id, type } = first ?? {}
-    return !isWord(id) || type !== 'function' || !isWord(functionIn(first)['name'])
-  })
-  return other && shown(other)
-}
 
 function toolIndexFault(stream: DecodedStream): Fault | undefined {
   const other = fragmentsOf(stream).find(({ index }) => !Number.isSafeInteger(index))
@@ -384,10 +347,9 @@ export const parallelFault = expecting<DecodedStream>(
 )
 
 export function measurements({ chunks, reads }: DecodedStream): Check[] {
-  const times = chunks.filter(hasText).map(({ atMs }) => atMs)
   const usage = chunks.map(({ json }) => json['usage']).findLast(isRecord)
   const tokens = usage?.['completion_tokens']
-  return measure({ times, tokens, reads: reads.length, events: chunks.length, unit: 'chunks' })
+  return measure({ reads, events: chunks, hasText, tokens, unit: 'chunks' })
 }
 
 function hasText(chunk: Chunk): boolean {

@@ -1,46 +1,49 @@
-import { type Check, skipped } from './check.ts'
-import { decoded, type Recorded } from './exchange.ts'
-import { type Fault, faultCheck, type Json, shown } from './fault.ts'
-import { decodeEvents, type SseRecording } from './recording.ts'
+import { type Fault, type Json, type NamedRule, rule, shown } from './fault.ts'
+import type { SseRecording } from './recording.ts'
 
 export function typeOf({ json }: { readonly json: Json }): string {
   return shown(json['type'])
 }
 
-/** The first fault in the frames of a stream whose events are named by their types: official clients skip others. */
-export function framingFault({ events, unreadable, isCut }: SseRecording): Fault | undefined {
+/** The first fault in the frames of a stream. `nameFault` is one in the names of its events. */
+export function frameFault(
+  { unreadable, isCut }: Pick<SseRecording, 'unreadable' | 'isCut'>,
+  nameFault: Fault | undefined,
+): Fault | undefined {
   if (unreadable !== undefined) {
     return { expected: 'data: with one JSON object', came: `data: ${shown(unreadable)}` }
   }
-  const other = events.find((event) => event.name !== typeOf(event))
-  if (other !== undefined) {
-    const came = `event: ${shown(other.name)}, type: ${shown(other.json['type'])}`
-    return { expected: 'event: with the type of the data', came }
-  }
-  if (!isCut) return undefined
+  if (nameFault !== undefined || !isCut) return nameFault
   return { expected: 'a blank line after every event', came: 'a last event without one' }
 }
 
-/** Checks a stream whose provider broke off. Most clients take one that just stops for a complete answer. */
-export function truncationCheck(
-  broken: Recorded | undefined,
-  expected: string,
-  hasFailed: (types: readonly unknown[]) => boolean,
-): Check {
-  const name = 'truncation'
-  if (broken === undefined)
-    return skipped(name, 'not testable: it needs a provider that breaks off')
-  return faultCheck(name, truncationFault(broken, expected, hasFailed), 'an error event')
+/** The same where events are named by their types: official clients skip others. */
+export function framingFault(stream: SseRecording): Fault | undefined {
+  const other = stream.events.find((event) => event.name !== typeOf(event))
+  return frameFault(
+    stream,
+    other && {
+      expected: 'event: with the type of the data',
+      came: `event: ${shown(other.name)}, type: ${typeOf(other)}`,
+    },
+  )
 }
 
-function truncationFault(
-  broken: Recorded,
-  expected: string,
-  hasFailed: (types: readonly unknown[]) => boolean,
-): Fault | undefined {
-  const stream = decoded(broken, decodeEvents)
-  if ('reason' in stream) return { expected, came: stream.reason }
-  const types = stream.events.map(({ json }) => json['type'])
-  if (stream.status >= 400 || hasFailed(types)) return undefined
-  return { expected, came: `a stream that ends with ${shown(types.at(-1))}` }
+/** `isKnown` includes heartbeats, which have a rule of their own. */
+export function typesRule(isKnown: (type: string) => boolean): NamedRule<SseRecording> {
+  return rule('stream types', 'no unknown ones', 'only event types of the API', ({ events }) => {
+    const other = events.map(typeOf).find((type) => !isKnown(type))
+    return other && `type: ${shown(other)}`
+  })
+}
+
+export function closeRule(
+  last: string,
+  isComplete: (stream: SseRecording) => boolean,
+): NamedRule<SseRecording> {
+  const expected = `the end of the connection after ${last}`
+  return rule('stream close', 'closed by the server at the end', expected, (stream) => {
+    if (stream.ending === 'closed' || !isComplete(stream)) return undefined
+    return stream.ending === 'broken' ? 'it was broken' : 'the connection stayed open'
+  })
 }

@@ -1,9 +1,18 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { HEADERS } from '@turnstream/core/internal/protocol/names'
 import { type Check, skipped, warn } from './check.ts'
-import { type Fault, faultCheck, type Rule, shown } from './fault.ts'
+import {
+  expecting,
+  type Fault,
+  type Finding,
+  faultCheck,
+  firstOf,
+  type NamedRule,
+  type Rule,
+  shown,
+} from './fault.ts'
 import { type Answer, call, type HttpCall, type NoAnswer } from './http.ts'
-import { recordStream, type StreamCall, type StreamRecording } from './recording.ts'
+import { decodeEvents, recordStream, type StreamCall, type StreamRecording } from './recording.ts'
 
 export const APIS = ['chat', 'responses', 'messages'] as const
 
@@ -29,6 +38,35 @@ export type Answered = Answer | NoAnswer
 
 /** What a server sent in response to a streaming request, raw or decoded. */
 export type Recorded<Stream extends StreamRecording = StreamRecording> = Stream | NoAnswer
+
+interface RequestOptions {
+  readonly path: string
+  readonly headers: (key: string | undefined) => Readonly<Record<string, string>>
+  /** The last thing that the server sends. `[DONE]` by default. */
+  readonly endsAt?: RegExp
+}
+
+/** Builds the requests to a route that calls the model. `common` is what all of them have. */
+export function createRequests(
+  { baseUrl, key, clock }: Endpoint,
+  model: string,
+  { path, headers, ...end }: RequestOptions,
+) {
+  const url = baseUrl + path
+  const common = { url, headers: headers(key), limitMs: MODEL_LIMIT_MS, clock, ...end }
+  const encode = (body: object) => JSON.stringify({ model, ...body })
+  return {
+    common,
+    plain: (body: object): HttpCall => ({ ...common, body: encode(body) }),
+    stream: (about: string, body: object): StreamCall => ({
+      ...common,
+      about,
+      body: encode({ stream: true, ...body }),
+    }),
+  }
+}
+
+export type Requests = ReturnType<typeof createRequests>
 
 /** The first request got no response. The others would wait as long. */
 export class Unanswered extends Error {}
@@ -65,16 +103,18 @@ export function refusalIn(recorded: Recorded): string {
   return `status ${recorded.status}: ${shown(body)}`
 }
 
-/** Applies a rule to all streams and reports the first fault, which the others likely share. */
-export function firstFault<Stream extends StreamRecording>(
+/** Applies each rule to all streams, and reports its first fault, which the others likely share. */
+export function ruleChecks<Stream extends StreamRecording>(
   streams: readonly Stream[],
-  rule: Rule<Stream>,
-): Fault | undefined {
-  for (const stream of streams) {
-    const fault = rule(stream)
-    if (fault !== undefined) return { ...fault, came: `${fault.came} (requested ${stream.about})` }
-  }
-  return undefined
+  rules: readonly NamedRule<Stream>[],
+): Check[] {
+  return rules.map(([name, fine, rule]) => {
+    const fault = firstOf(streams, (stream) => {
+      const found = rule(stream)
+      return found && { ...found, came: `${found.came} (requested ${stream.about})` }
+    })
+    return faultCheck(name, fault, fine)
+  })
 }
 
 export function streamCheck<Stream extends StreamRecording>(
@@ -100,10 +140,10 @@ export function answeredFault(answer: Answered, rule: Rule<Answer>): Fault | und
   return 'reason' in answer ? { expected: 'an answer', came: answer.reason } : rule(answer)
 }
 
-/** The fault of streams that were refused. */
-export function refusedFault(streams: readonly Recorded[]): Fault | undefined {
+export function statusCheck(...streams: readonly Recorded[]): Check {
   const refused = streams.find((stream) => !isStream(stream))
-  return refused && { expected: 'status 200', came: refusalIn(refused) }
+  const fault = refused && { expected: 'status 200', came: refusalIn(refused) }
+  return faultCheck('stream status', fault, '200')
 }
 
 /** Checks that a server refuses a request with one of these statuses. Undefined: it needs a key. */
@@ -123,32 +163,60 @@ export function noCallWarning(tool: Recorded): Check {
   return warn('tool call', came, 'Choose a model with tool support: --model <model>')
 }
 
-/** A disconnecting client must not crash the server. */
+/** Leaves the stream of a text. A disconnecting client must not crash the server. */
 export async function abortCheck(
   endpoint: Endpoint,
-  abandoned: StreamCall,
+  text: StreamCall,
   next: HttpCall,
 ): Promise<Check> {
-  const left = await record(endpoint, abandoned)
+  const about = 'a text, then disconnecting'
+  const left = await record(endpoint, { ...text, about, leavesAt: /./ })
   if (!isStream(left)) return skipped('abort', 'no stream')
   return plainCheck('abort', await call(next), aliveFault, 'still responds')
 }
 
-function aliveFault({ status }: Answer): Fault | undefined {
-  if (status < 500) return undefined
-  return { expected: 'a response after a client disconnected', came: `status ${status}` }
+const aliveFault = expecting<Answer>('a response after a client disconnected', ({ status }) =>
+  status < 500 ? undefined : `status ${status}`,
+)
+
+/** A recorded answer of our gateways that breaks off. */
+const BROKEN_MODEL = 'scripted/error'
+
+/** Records a stream whose provider breaks off. Only the recorded answers of a gateway of ours do so on purpose. */
+export async function recordBroken(
+  endpoint: Endpoint,
+  answer: Answered,
+  { stream }: Requests,
+  prompt: object,
+): Promise<Recorded | undefined> {
+  const isTurnstream = 'headers' in answer && answer.headers.has(HEADERS.turnId)
+  if (!isTurnstream) return undefined
+  const request = stream('a text that breaks off', { model: BROKEN_MODEL, ...prompt })
+  const broken = await record(endpoint, request)
+  return 'status' in broken && broken.status === 404 ? undefined : broken
+}
+
+/** Checks a stream whose provider broke off. Most clients take one that just stops for a complete answer. */
+export function truncationCheck(
+  broken: Recorded | undefined,
+  expected: string,
+  hasFailed: (types: readonly unknown[]) => boolean,
+): Check {
+  const name = 'truncation'
+  if (broken === undefined)
+    return skipped(name, 'not testable: it needs a provider that breaks off')
+  const stream = decoded(broken, decodeEvents)
+  const find = (): Finding => {
+    if ('reason' in stream) return stream.reason
+    const types = stream.events.map(({ json }) => json['type'])
+    if (stream.status >= 400 || hasFailed(types)) return undefined
+    return `a stream that ends with ${shown(types.at(-1))}`
+  }
+  return faultCheck(name, expecting(expected, find)(undefined), 'an error event')
 }
 
 export const WRONG_KEY = 'turnstream-doctor-wrong-key'
 export const UNKNOWN_MODEL = 'turnstream-doctor-no-such-model'
-
-/** A recorded answer of our gateways that breaks off. */
-export const BROKEN_MODEL = 'scripted/error'
-
-/** Whether a server is a gateway of ours. */
-export function isTurnstream(answer: Answered): boolean {
-  return 'headers' in answer && answer.headers.has(HEADERS.turnId)
-}
 
 /** Characters of one to four bytes, each of which may be split between events. */
 const TEXT = 'Grüße aus Zürich, 東京 und 🙂: one, two, three, four, five, six, seven, eight.'

@@ -1,6 +1,7 @@
+import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import { clip } from '@turnstream/core/internal/protocol/printable'
 import { type Check, ok, skipped } from './check.ts'
-import type { Answer } from './http.ts'
+import type { Answer, NoAnswer } from './http.ts'
 
 /** Where a server differs from what clients expect. */
 export interface Fault {
@@ -44,7 +45,62 @@ export function expecting<Recorded>(
   }
 }
 
-export const isWord: Test = (value) => typeof value === 'string' && value !== ''
+/** A named rule with one expectation. */
+export function rule<Recorded>(
+  name: string,
+  fine: string,
+  expected: string,
+  find: (recorded: Recorded) => Finding,
+): NamedRule<Recorded> {
+  return [name, fine, expecting(expected, find)]
+}
+
+/** The first fault that a rule finds in a list. */
+export function firstOf<Value>(values: readonly Value[], check: Rule<Value>): Fault | undefined {
+  for (const value of values) {
+    const fault = check(value)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+/** A response that was not expected. */
+export function came({ status, body }: PlainAnswer): string {
+  return `status ${status}: ${shown(body)}`
+}
+
+export function okFault(answer: PlainAnswer): Fault | undefined {
+  return answer.status === 200 ? undefined : { expected: 'status 200', came: came(answer) }
+}
+
+/** The JSON object in a response, if it has one. */
+export function jsonIn(answer: PlainAnswer | NoAnswer | undefined): Json | undefined {
+  return answer && 'body' in answer ? parseJsonObject(answer.body) : undefined
+}
+
+/** Checks that a response has status 200 and a JSON object, and then the object. */
+export function objectFault(answer: PlainAnswer, check: Rule<Json>): Fault | undefined {
+  const json = jsonIn(answer)
+  const fault = okFault(answer)
+  if (fault !== undefined || json !== undefined) return fault ?? (json && check(json))
+  return { expected: 'a JSON object', came: shown(answer.body) }
+}
+
+/** Checks the status and the error object of a refusal. `shape` is what clients expect. */
+export function refusalRule(shape: string, isShaped: (json: Json, status: number) => boolean) {
+  return (answer: PlainAnswer, statuses: readonly number[]): Fault | undefined => {
+    const { status } = answer
+    const json = jsonIn(answer)
+    if (statuses.includes(status) && json && isShaped(json, status)) return undefined
+    return { expected: `status ${statuses.join(' or ')} with ${shape}`, came: came(answer) }
+  }
+}
+
+export function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+export const isWord: Test = (value) => isText(value) && value !== ''
 
 export const isCount: Test = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 
@@ -70,41 +126,43 @@ export const typeFault = expecting(
 const REPLACEMENT = '\uFFFD'
 
 /** Finds invalid UTF-8, and characters that were split before they were put into JSON. */
-export function brokenText(
-  reads: readonly { readonly bytes: Uint8Array }[],
-  texts: readonly string[],
-): Finding {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  try {
-    for (const { bytes } of reads) decoder.decode(bytes, { stream: true })
-    decoder.decode()
-  } catch {
-    return 'invalid UTF-8'
-  }
-  const broken = texts.find((text) => text.includes(REPLACEMENT))
-  return broken === undefined ? undefined : `${shown(broken)} in a delta`
+export function utf8Rule<Recorded extends { readonly reads: readonly { bytes: Uint8Array }[] }>(
+  textsOf: (recorded: Recorded) => readonly string[],
+): NamedRule<Recorded> {
+  return rule('stream utf-8', 'no split characters', 'complete UTF-8 characters', (recorded) => {
+    const decoder = new TextDecoder('utf-8', { fatal: true })
+    try {
+      for (const { bytes } of recorded.reads) decoder.decode(bytes, { stream: true })
+      decoder.decode()
+    } catch {
+      return 'invalid UTF-8'
+    }
+    const broken = textsOf(recorded).find((text) => text.includes(REPLACEMENT))
+    return broken === undefined ? undefined : `${shown(broken)} in a delta`
+  })
 }
 
 /** Fewer events may arrive together by chance. */
 const MANY_EVENTS = 8
 
-interface Measured {
-  /** When each piece of text arrived. */
-  readonly times: readonly number[]
+interface Measured<Event> {
+  readonly reads: readonly unknown[]
+  readonly events: readonly Event[]
+  readonly hasText: (event: Event) => boolean
   /** The tokens of the answer, as the server counts them. */
   readonly tokens: unknown
-  readonly reads: number
-  readonly events: number
   /** What the API calls its events. */
-  readonly unit: 'chunks' | 'events'
+  readonly unit?: 'chunks' | 'events'
 }
 
 /** Measures time to first token and speed, and whether events are buffered on the way. */
-export function measure({ times, tokens, reads, events, unit }: Measured): Check[] {
+export function measure<Event extends { readonly atMs: number }>(measured: Measured<Event>) {
+  const { reads, events, hasText, tokens, unit = 'events' } = measured
+  const times = events.filter(hasText).map(({ atMs }) => atMs)
   const [first] = times
   const ms = (times.at(-1) ?? 0) - (first ?? 0)
-  const count = reads === 1 ? 'one read' : `${reads} reads`
-  const isHeld = reads <= 1 && events >= MANY_EVENTS
+  const count = reads.length === 1 ? 'one read' : `${reads.length} reads`
+  const isHeld = reads.length <= 1 && events.length >= MANY_EVENTS
   const advice = isHeld ? ': the server or a proxy may be buffering' : ''
   return [
     first === undefined
@@ -113,7 +171,7 @@ export function measure({ times, tokens, reads, events, unit }: Measured): Check
     typeof tokens === 'number'
       ? ok('speed', speed(tokens, ms))
       : skipped('speed', 'no token count'),
-    ok('pace', `${events} ${unit} in ${count}${advice}`),
+    ok('pace', `${events.length} ${unit} in ${count}${advice}`),
   ]
 }
 

@@ -1,50 +1,48 @@
-import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import { type Check, skipped } from './check.ts'
-import { truncationCheck } from './event-framing.ts'
 import {
   type Answered,
   abortCheck,
   answeredFault,
-  BROKEN_MODEL,
+  createRequests,
   decoded,
   type Endpoint,
   firstAnswer,
-  firstFault,
   isStream,
-  isTurnstream,
-  MODEL_LIMIT_MS,
   noCallWarning,
   PROMPTS,
   plainCheck,
   REFUSAL_LIMIT_MS,
   type Recorded,
+  type Requests,
   record,
+  recordBroken,
   refusalCheck,
   refusalIn,
-  refusedFault,
+  ruleChecks,
+  statusCheck,
   streamCheck,
+  truncationCheck,
   UNKNOWN_MODEL,
   WEATHER,
   WRONG_KEY,
 } from './exchange.ts'
-import { type Fault, faultCheck, measure, shown } from './fault.ts'
-import { type Answer, call, type HttpCall } from './http.ts'
+import { type Fault, faultCheck, firstOf, isWord, jsonIn, shown } from './fault.ts'
+import { call, type HttpCall } from './http.ts'
 import {
   callsOf,
   countFault,
   MESSAGES_RULES,
   type MessagesStream,
+  measurements,
   messageFault,
   missingTextFault,
-  outputTokens,
   refusalFault,
   requestIdFault,
   startedMessage,
   streamedText,
   textOf,
-  textTimes,
 } from './messages-rules.ts'
-import { decodeEvents, type StreamCall } from './recording.ts'
+import { decodeEvents } from './recording.ts'
 import { isNotOffered } from './responses-object.ts'
 
 export function anthropicHeaders(key: string | undefined): Readonly<Record<string, string>> {
@@ -60,6 +58,9 @@ function ask(content: string) {
   return { max_tokens: MAX_TOKENS, messages: [{ role: 'user', content }] }
 }
 
+const COUNT = ask(PROMPTS.count)
+const REPEAT = ask(PROMPTS.repeat)
+
 const END_SEEN = /^event: ?(?:message_stop|error)\r?$/m
 
 /** Tests a server of the Messages API. Requests are sequential: the server may run one model at a time. */
@@ -68,42 +69,42 @@ export async function messagesChecks(
   model: string,
   models: HttpCall,
 ): Promise<Check[]> {
-  const calls = callsFor(endpoint, model)
-  const recorded = await recordMessages(endpoint, calls)
-  const abandoned = {
-    ...calls.stream('a text, then disconnecting', ask(PROMPTS.count)),
-    leavesAt: /./,
-  }
-  return [...judgeMessages(recorded), await abortCheck(endpoint, abandoned, models)]
+  const requests = messagesRequests(endpoint, model)
+  const recorded = await recordMessages(endpoint, requests)
+  const abort = await abortCheck(endpoint, requests.stream('a text', COUNT), models)
+  return [...judgeMessages(recorded), abort]
 }
 
-type Calls = ReturnType<typeof callsFor>
+export function messagesRequests(endpoint: Endpoint, model: string): Requests {
+  const options = { path: '/messages', headers: anthropicHeaders, endsAt: END_SEEN }
+  return createRequests(endpoint, model, options)
+}
 
 /** Asks a server for everything that the checks need. */
-export async function recordMessages(endpoint: Endpoint, calls: Calls) {
+export async function recordMessages(endpoint: Endpoint, requests: Requests) {
   const { onProgress, key } = endpoint
-  const answer = await firstAnswer(endpoint, calls.plain(ask(PROMPTS.repeat)))
-  const text = await record(endpoint, calls.stream('a text', ask(PROMPTS.repeat)))
+  const { plain, stream } = requests
+  const answer = await firstAnswer(endpoint, plain(REPEAT))
+  const text = await record(endpoint, stream('a text', REPEAT))
   const tools = { tools: [TOOL], tool_choice: { type: 'any' } }
-  const asksTool = { ...ask(PROMPTS.oneCall), ...tools }
-  const tool = await record(endpoint, calls.stream('a tool call', asksTool))
+  const tool = await record(endpoint, stream('a tool call', { ...ask(PROMPTS.oneCall), ...tools }))
   onProgress('a count of tokens')
-  const { messages } = ask(PROMPTS.repeat)
-  const count = await call({ ...calls.plain({ messages }), url: `${calls.url}/count_tokens` })
+  const countable = plain({ messages: REPEAT.messages })
+  const count = await call({ ...countable, url: `${countable.url}/count_tokens` })
   // `answer` and `text` again.
-  const joined = await join(endpoint, calls, answer, text)
+  const joined = await join(endpoint, requests, answer, text)
   onProgress('what it refuses')
-  const wrong = { ...calls.plain(ask(PROMPTS.count)), headers: anthropicHeaders(WRONG_KEY) }
+  const wrong = { ...plain(COUNT), headers: anthropicHeaders(WRONG_KEY) }
   return {
     answer,
     text,
     tool,
     count,
     joined,
-    unknownModel: await call(calls.plain({ model: UNKNOWN_MODEL, ...ask(PROMPTS.count) })),
-    malformed: await call({ ...calls.plain({}), body: '{"messages": [' }),
+    unknownModel: await call(plain({ model: UNKNOWN_MODEL, ...COUNT })),
+    malformed: await call({ ...plain({}), body: '{"messages": [' }),
     wrongKey: key === undefined ? undefined : await call(wrong),
-    broken: isTurnstream(answer) ? await breakOff(endpoint, calls) : undefined,
+    broken: await recordBroken(endpoint, answer, requests, COUNT),
   }
 }
 
@@ -112,50 +113,18 @@ export type MessagesRecord = Awaited<ReturnType<typeof recordMessages>>
 
 async function join(
   endpoint: Endpoint,
-  { common, url }: Calls,
+  { common }: Requests,
   answer: Answered,
   text: Recorded,
 ): Promise<{ readonly message: Answered; readonly stream: Recorded } | undefined> {
-  const id = idOf(answer)
+  const id = jsonIn(answer)?.['id']
   const stream = decoded(text, decodeEvents)
   const textId = isStream(stream) ? startedMessage(stream)['id'] : undefined
-  if (id === undefined || typeof textId !== 'string') return undefined
-  const message = await call({
-    ...common,
-    url: `${url}/${encodeURIComponent(id)}`,
-    limitMs: REFUSAL_LIMIT_MS,
-  })
-  const again = `${url}/${encodeURIComponent(textId)}?stream=true`
-  const request = { ...common, url: again, about: 'the text again', endsAt: END_SEEN }
-  return { message, stream: await record(endpoint, request) }
-}
-
-function idOf(answer: Answered): string | undefined {
-  const id = 'body' in answer ? parseJsonObject(answer.body)?.['id'] : undefined
-  return typeof id === 'string' && id !== '' ? id : undefined
-}
-
-/** Only the recorded answers of a gateway of ours break off on purpose. */
-async function breakOff(endpoint: Endpoint, calls: Calls): Promise<Recorded | undefined> {
-  const body = { model: BROKEN_MODEL, ...ask(PROMPTS.count) }
-  const broken = await record(endpoint, calls.stream('a text that breaks off', body))
-  return 'status' in broken && broken.status === 404 ? undefined : broken
-}
-
-export function callsFor({ baseUrl, key, clock }: Endpoint, model: string) {
-  const url = `${baseUrl}/messages`
-  const common = { url, headers: anthropicHeaders(key), limitMs: MODEL_LIMIT_MS, clock }
-  return {
-    url,
-    common,
-    plain: (body: object): HttpCall => ({ ...common, body: JSON.stringify({ model, ...body }) }),
-    stream: (about: string, body: object): StreamCall => ({
-      ...common,
-      about,
-      endsAt: END_SEEN,
-      body: JSON.stringify({ model, stream: true, ...body }),
-    }),
-  }
+  if (!isWord(id) || typeof textId !== 'string') return undefined
+  const urlOf = (messageId: unknown) => `${common.url}/${encodeURIComponent(String(messageId))}`
+  const message = await call({ ...common, url: urlOf(id), limitMs: REFUSAL_LIMIT_MS })
+  const again = { ...common, url: `${urlOf(textId)}?stream=true`, about: 'the text again' }
+  return { message, stream: await record(endpoint, again) }
 }
 
 /** The checks of a recorded server. */
@@ -163,17 +132,16 @@ export function judgeMessages(sent: MessagesRecord): Check[] {
   const { answer, count } = sent
   const text = decoded(sent.text, decodeEvents)
   const tool = decoded(sent.tool, decodeEvents)
-  const streams = [text, tool].filter(isStream)
   const refusals = [sent.unknownModel, sent.malformed, sent.wrongKey]
   const answers = [answer, ...refusals].flatMap((each) => (each && 'status' in each ? [each] : []))
   return [
     plainCheck('answer', answer, messageFault, 'a complete message'),
-    faultCheck('stream status', refusedFault([sent.text]), '200'),
-    ...MESSAGES_RULES.map(([name, fine, rule]) =>
-      faultCheck(name, firstFault(streams, rule), fine),
-    ),
+    statusCheck(sent.text),
+    ...ruleChecks([text, tool].filter(isStream), MESSAGES_RULES),
     streamCheck('stream text', text, missingTextFault, 'streamed'),
-    toolCheck(tool),
+    isStream(tool) && callsOf(tool).length > 0
+      ? faultCheck('tool call', undefined, 'made')
+      : noCallWarning(tool),
     'status' in count && isNotOffered(count)
       ? skipped('count tokens', 'not offered')
       : plainCheck('count tokens', count, countFault, 'a count'),
@@ -181,24 +149,14 @@ export function judgeMessages(sent: MessagesRecord): Check[] {
     refusalCheck('unknown model', sent.unknownModel, [404, 400], refusalFault),
     refusalCheck('malformed body', sent.malformed, [400], refusalFault),
     refusalCheck('wrong key', sent.wrongKey, [401], refusalFault),
-    faultCheck('request id', requestIdsFault(answers), 'in the header of every response'),
+    faultCheck('request id', firstOf(answers, requestIdFault), 'in the header of every response'),
     truncationCheck(
       sent.broken,
       'an error event, and no message_stop, when the provider breaks off',
-      hasFailed,
+      (types) => types.includes('error') && !types.includes('message_stop'),
     ),
     ...(isStream(text) ? measurements(text) : []),
   ]
-}
-
-function requestIdsFault(answers: readonly Answer[]): Fault | undefined {
-  const faults = answers.map(requestIdFault)
-  return faults.find((fault) => fault !== undefined)
-}
-
-function toolCheck(tool: Recorded<MessagesStream>): Check {
-  const hasCall = isStream(tool) && callsOf(tool).length > 0
-  return hasCall ? faultCheck('tool call', undefined, 'made') : noCallWarning(tool)
 }
 
 /** Reading a message again is an extension of turnstream. */
@@ -209,17 +167,12 @@ function joinCheck({ answer, joined }: MessagesRecord, text: Recorded<MessagesSt
   if ('status' in message && isNotOffered(message)) {
     return skipped(name, 'not offered: an extension of turnstream')
   }
-  const again = decoded(stream, decodeEvents)
   const fault =
     answeredFault(message, (each) => {
-      const isSame =
-        'body' in answer &&
-        textOf(parseJsonObject(each.body)) === textOf(parseJsonObject(answer.body))
-      return (
-        messageFault(each) ??
-        (isSame ? undefined : { expected: 'the message that was sent', came: shown(each.body) })
-      )
-    }) ?? joinFault(again, text)
+      const isSame = 'body' in answer && textOf(jsonIn(each)) === textOf(jsonIn(answer))
+      const changed = { expected: 'the message that was sent', came: shown(each.body) }
+      return messageFault(each) ?? (isSame ? undefined : changed)
+    }) ?? joinFault(decoded(stream, decodeEvents), text)
   return faultCheck(name, fault, 'the same message and stream (an extension of turnstream)')
 }
 
@@ -230,27 +183,9 @@ function joinFault(
   const expected = 'the stream again, from its start'
   if (!isStream(again)) return { expected, came: refusalIn(again) }
   if (!isStream(text)) return undefined
-  for (const [, , rule] of MESSAGES_RULES) {
-    const fault = rule(again)
-    if (fault !== undefined) return fault
-  }
+  const fault = firstOf(MESSAGES_RULES, ([, , rule]) => rule(again))
   const isSame =
     streamedText(again) === streamedText(text) &&
     startedMessage(again)['id'] === startedMessage(text)['id']
-  return isSame ? undefined : { expected, came: shown(streamedText(again)) }
-}
-
-function hasFailed(types: readonly unknown[]): boolean {
-  return types.includes('error') && !types.includes('message_stop')
-}
-
-function measurements(stream: MessagesStream): Check[] {
-  const { reads, events } = stream
-  return measure({
-    times: textTimes(stream),
-    tokens: outputTokens(stream),
-    reads: reads.length,
-    events: events.length,
-    unit: 'events',
-  })
+  return fault ?? (isSame ? undefined : { expected, came: shown(streamedText(again)) })
 }

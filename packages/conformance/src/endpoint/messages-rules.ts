@@ -1,18 +1,28 @@
 import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
-import { framingFault, typeOf } from './event-framing.ts'
+import type { Check } from './check.ts'
+import { closeRule, framingFault, typeOf, typesRule } from './event-framing.ts'
 import {
-  brokenText,
+  came,
   expecting,
   type Fault,
+  type Field,
   type Finding,
   fieldFault,
   isCount,
+  isText,
   isWord,
   type Json,
+  jsonIn,
+  measure,
   type NamedRule,
+  objectFault,
   type PlainAnswer,
+  refusalRule,
+  rule,
   shown,
+  type Test,
   typeFault,
+  utf8Rule,
 } from './fault.ts'
 import type { Answer } from './http.ts'
 import { recordsIn, type SseRecording } from './recording.ts'
@@ -50,7 +60,7 @@ export function startedMessage(stream: MessagesStream): Json {
   return partOf(ofType(stream, 'message_start')[0], 'message')
 }
 
-function isWhole(stream: MessagesStream): boolean {
+function isComplete(stream: MessagesStream): boolean {
   return ofType(stream, 'message_stop').length > 0 && ofType(stream, 'error').length === 0
 }
 
@@ -78,64 +88,52 @@ export function streamedText(stream: MessagesStream): string {
 export const MESSAGES_RULES: readonly NamedRule<MessagesStream>[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events, named by their type', framingFault],
-  [
-    'stream utf-8',
-    'no split characters',
-    expecting('complete UTF-8 characters', (stream) =>
-      brokenText(stream.reads, deltasOf(stream).flatMap(Object.values).filter(isText)),
-    ),
-  ],
-  [
-    'stream errors',
-    'none',
-    expecting('an answer', (stream) => {
-      const [error] = ofType(stream, 'error')
-      return error && `an error: ${shown(error['error'])}`
-    }),
-  ],
-  [
-    'stream types',
-    'no unknown ones',
-    expecting('only event types of the API', ({ events }) => {
-      const other = events.map(typeOf).find((type) => !TYPES.has(type) && !isHeartbeat(type))
-      return other && `type: ${shown(other)}`
-    }),
-  ],
-  ['stream heartbeats', 'comments, or pings after message_start', heartbeatFault],
+  utf8Rule((stream) => deltasOf(stream).flatMap(Object.values).filter(isText)),
+  rule('stream errors', 'none', 'an answer', (stream) => {
+    const [error] = ofType(stream, 'error')
+    return error && `an error: ${shown(error['error'])}`
+  }),
+  typesRule((type) => TYPES.has(type) || isHeartbeat(type)),
+  rule(
+    'stream heartbeats',
+    'comments, or pings after message_start',
+    'comments, or {"type":"ping"} after message_start',
+    findHeartbeat,
+  ),
   ['stream start', 'one message_start with an empty message', startFault],
-  ['stream blocks', 'one open at a time, with indexes in order', blocksFault],
+  rule(
+    'stream blocks',
+    'one open at a time, with indexes in order',
+    'blocks 0, 1, 2 …, each stopped before the next',
+    findBlock,
+  ),
   ['stream deltas', 'of the type of their block', deltaFault],
-  ['stream end', 'message_delta, then message_stop', endFault],
-  [
-    'stream close',
-    'closed by the server at the end',
-    expecting('the end of the connection after message_stop', (stream) => {
-      const { ending } = stream
-      if (ending === 'closed' || !isWhole(stream)) return undefined
-      return ending === 'broken' ? 'it was broken' : 'the connection stayed open'
-    }),
-  ],
+  rule(
+    'stream end',
+    'message_delta, then message_stop',
+    'one message_delta, then one message_stop, last',
+    findEnd,
+  ),
+  closeRule('message_stop', isComplete),
   ['stop reason', 'tool_use with a call, and only then', stopFault],
-  ['tool input', 'a JSON object', expecting('partial_json that is a JSON object', findInput)],
-  ['usage', 'input and output tokens', streamUsageFault],
+  rule('tool input', 'a JSON object', 'partial_json that is a JSON object', findInput),
+  rule(
+    'usage',
+    'input and output tokens',
+    'input_tokens in message_start, output_tokens in message_delta',
+    findUsage,
+  ),
 ]
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string'
-}
 
 function isHeartbeat(type: string): boolean {
   return /^(?:heartbeat|keep_?-?alive|ping)$/.test(type)
 }
 
-function heartbeatFault({ events }: MessagesStream): Fault | undefined {
-  const expected = 'comments, or {"type":"ping"} after message_start'
+function findHeartbeat({ events }: MessagesStream): Finding {
   const other = events.find((event) => isHeartbeat(typeOf(event)) && typeOf(event) !== 'ping')
-  if (other !== undefined) return { expected, came: shown(other.json) }
+  if (other !== undefined) return shown(other.json)
   const [first] = events
-  return first && typeOf(first) === 'ping'
-    ? { expected, came: 'a ping before message_start' }
-    : undefined
+  return first && typeOf(first) === 'ping' ? 'a ping before message_start' : undefined
 }
 
 function startFault(stream: MessagesStream): Fault | undefined {
@@ -150,35 +148,31 @@ function startFault(stream: MessagesStream): Fault | undefined {
   return isEmpty ? fieldFault(messageFields(message)) : { expected, came: shown(message) }
 }
 
-function messageFields({ id, type, role, model }: Json) {
+const isMessageId: Test = (value) => isText(value) && /^msg_./.test(value)
+
+function messageFields({ id, type, role, model }: Json): readonly Field[] {
   return [
-    [
-      'id',
-      id,
-      'a text that starts with msg_',
-      (value: unknown) => isText(value) && /^msg_./.test(value),
-    ],
-    ['type', type, '"message"', (value: unknown) => value === 'message'],
-    ['role', role, '"assistant"', (value: unknown) => value === 'assistant'],
+    ['id', id, 'a text that starts with msg_', isMessageId],
+    ['type', type, '"message"', (value) => value === 'message'],
+    ['role', role, '"assistant"', (value) => value === 'assistant'],
     ['model', model, 'a text', isWord],
-  ] as const
+  ]
 }
 
-function blocksFault(stream: MessagesStream): Fault | undefined {
-  const expected = 'blocks 0, 1, 2 …, each stopped before the next'
+function findBlock(stream: MessagesStream): Finding {
   let open: unknown
   let next = 0
   for (const { type, index } of eventsOf(stream)) {
     if (type === 'content_block_start') {
-      if (open !== undefined) return { expected, came: `a block inside block ${shown(open)}` }
-      if (index !== next) return { expected, came: `index: ${shown(index)} in place of ${next}` }
+      if (open !== undefined) return `a block inside block ${shown(open)}`
+      if (index !== next) return `index: ${shown(index)} in place of ${next}`
       open = index
       next += 1
     } else if (type === 'content_block_delta' || type === 'content_block_stop') {
-      if (index !== open) return { expected, came: `${type} of block ${shown(index)}` }
+      if (index !== open) return `${type} of block ${shown(index)}`
       if (type === 'content_block_stop') open = undefined
     } else if (type === 'message_delta' && open !== undefined) {
-      return { expected, came: `message_delta inside block ${shown(open)}` }
+      return `message_delta inside block ${shown(open)}`
     }
   }
   return undefined
@@ -218,15 +212,14 @@ function isEmptyObject(value: unknown): boolean {
   return isRecord(value) && Object.keys(value).length === 0
 }
 
-function endFault(stream: MessagesStream): Fault | undefined {
-  const expected = 'one message_delta, then one message_stop, last'
+function findEnd(stream: MessagesStream): Finding {
   // An error also ends a stream; another rule reports it.
   if (ofType(stream, 'error').length > 0) return undefined
   const types = eventsOf(stream).map(({ type }) => shown(type))
   const ends = types.filter((type) => type === 'message_delta' || type === 'message_stop')
   const isRight =
     ends.join() === 'message_delta,message_stop' && types.slice(-2).join() === ends.join()
-  return isRight ? undefined : { expected, came: `it ends with ${types.slice(-2).join(', ')}` }
+  return isRight ? undefined : `it ends with ${types.slice(-2).join(', ')}`
 }
 
 const REASONS: readonly unknown[] = [
@@ -238,6 +231,8 @@ const REASONS: readonly unknown[] = [
   'refusal',
   'model_context_window_exceeded',
 ]
+
+const isTextReason: Test = (value) => value !== 'tool_use' && REASONS.includes(value)
 
 const DONE_REASONS = new Set<unknown>(['end_turn', 'stop_sequence'])
 
@@ -260,7 +255,7 @@ function stopFault(stream: MessagesStream): Fault | undefined {
 }
 
 function findInput(stream: MessagesStream): Finding {
-  if (!isWhole(stream) || stopReason(stream) !== 'tool_use') return undefined
+  if (!isComplete(stream) || stopReason(stream) !== 'tool_use') return undefined
   for (const [at, block] of startedBlocks(stream).entries()) {
     if (block['type'] !== 'tool_use') continue
     const pieces = ofType(stream, 'content_block_delta')
@@ -274,15 +269,14 @@ function findInput(stream: MessagesStream): Finding {
   return undefined
 }
 
-function streamUsageFault(stream: MessagesStream): Fault | undefined {
-  const expected = 'input_tokens in message_start, output_tokens in message_delta'
+function findUsage(stream: MessagesStream): Finding {
   const started = partOf(startedMessage(stream), 'usage')
   const end = ofType(stream, 'message_delta').at(-1)
   if (end === undefined) return undefined
   const { input_tokens: input } = started
   const { output_tokens: output } = partOf(end, 'usage')
   if (isCount(input) && isCount(output)) return undefined
-  return { expected, came: shown({ input_tokens: input, output_tokens: output }) }
+  return shown({ input_tokens: input, output_tokens: output })
 }
 
 /** For the stream of a plain text. */
@@ -290,13 +284,13 @@ export const missingTextFault = expecting<MessagesStream>('text in text_delta', 
   streamedText(stream) === '' ? 'no text at all' : undefined,
 )
 
-/** When text arrived. */
-export function textTimes({ events }: MessagesStream): number[] {
-  return events.filter((event) => typeOf(event) === 'content_block_delta').map(({ atMs }) => atMs)
+function isDelta(event: SseRecording['events'][number]): boolean {
+  return typeOf(event) === 'content_block_delta'
 }
 
-export function outputTokens(stream: MessagesStream): unknown {
-  return partOf(ofType(stream, 'message_delta').at(-1), 'usage')['output_tokens']
+export function measurements(stream: MessagesStream): Check[] {
+  const { output_tokens: tokens } = partOf(ofType(stream, 'message_delta').at(-1), 'usage')
+  return measure({ ...stream, hasText: isDelta, tokens })
 }
 
 /** The text of a message. */
@@ -306,57 +300,49 @@ export function textOf(message: Json | undefined): string {
 }
 
 /** Checks a message without streaming. */
-export function messageFault({ status, body }: PlainAnswer): Fault | undefined {
-  if (status !== 200) return { expected: 'status 200', came: `status ${status}: ${shown(body)}` }
-  const message = parseJsonObject(body)
-  if (message === undefined) return { expected: 'a JSON object', came: shown(body) }
-  const { content, stop_reason: reason, stop_sequence: sequence, usage } = message
-  const { input_tokens: input, output_tokens: output } = isRecord(usage) ? usage : {}
-  return fieldFault([
-    ...messageFields(message),
-    ['content', content, 'a list with text', () => textOf(message) !== ''],
-    [
-      'stop_reason',
-      reason,
-      'a reason other than tool_use',
-      (value) => value !== 'tool_use' && REASONS.includes(value),
-    ],
-    ['stop_sequence', sequence, 'null or a text', (value) => value === null || isText(value)],
-    ['usage.input_tokens', input, 'a count', isCount],
-    ['usage.output_tokens', output, 'a count', isCount],
-  ])
+export function messageFault(answer: PlainAnswer): Fault | undefined {
+  return objectFault(answer, (message) => {
+    const { content, stop_reason: reason, stop_sequence: sequence } = message
+    const { input_tokens: input, output_tokens: output } = partOf(message, 'usage')
+    return fieldFault([
+      ...messageFields(message),
+      ['content', content, 'a list with text', () => textOf(message) !== ''],
+      ['stop_reason', reason, 'a reason other than tool_use', isTextReason],
+      ['stop_sequence', sequence, 'null or a text', (value) => value === null || isText(value)],
+      ['usage.input_tokens', input, 'a count', isCount],
+      ['usage.output_tokens', output, 'a count', isCount],
+    ])
+  })
 }
 
-export function messagesModelsFault({ status, body }: PlainAnswer): Fault | undefined {
-  const expected =
-    '{"data":[{"type":"model","id","display_name","created_at"}],"has_more","first_id","last_id"}'
-  const list = parseJsonObject(body)
-  const models = recordsIn(list?.['data'])
-  const isList =
-    status === 200 &&
-    Array.isArray(list?.['data']) &&
-    typeof list['has_more'] === 'boolean' &&
-    models.every(
-      (model) =>
-        model['type'] === 'model' &&
-        [model['id'], model['display_name'], model['created_at']].every(isWord),
-    ) &&
-    (list['first_id'] ?? undefined) === models[0]?.['id'] &&
-    (list['last_id'] ?? undefined) === models.at(-1)?.['id']
-  return isList ? undefined : { expected, came: `status ${status}: ${shown(body)}` }
-}
+export const messagesModelsFault = expecting<PlainAnswer>(
+  '{"data":[{"type":"model","id","display_name","created_at"}],"has_more","first_id","last_id"}',
+  (answer) => {
+    const { data, has_more: hasMore, first_id: first, last_id: last } = jsonIn(answer) ?? {}
+    const models = recordsIn(data)
+    const isList =
+      answer.status === 200 &&
+      Array.isArray(data) &&
+      typeof hasMore === 'boolean' &&
+      models.every(
+        ({ type, id, display_name: name, created_at: createdAt }) =>
+          type === 'model' && [id, name, createdAt].every(isWord),
+      ) &&
+      (first ?? undefined) === models[0]?.['id'] &&
+      (last ?? undefined) === models.at(-1)?.['id']
+    return isList ? undefined : came(answer)
+  },
+)
 
-export function countFault({ status, body }: PlainAnswer): Fault | undefined {
-  const count = parseJsonObject(body)?.['input_tokens']
-  if (status === 200 && isCount(count)) return undefined
-  return { expected: '{"input_tokens"}', came: `status ${status}: ${shown(body)}` }
-}
+export const countFault = expecting<PlainAnswer>('{"input_tokens"}', (answer) =>
+  answer.status === 200 && isCount(jsonIn(answer)?.['input_tokens']) ? undefined : came(answer),
+)
 
 /** Every response has it; support requests name it. */
-export function requestIdFault({ headers, body }: Pick<Answer, 'headers' | 'body'>) {
-  const id = headers.get('request-id')
+export function requestIdFault(answer: Answer): Fault | undefined {
+  const id = answer.headers.get('request-id')
   if (!id) return { expected: 'the header request-id', came: 'none' }
-  const written = parseJsonObject(body)?.['request_id']
+  const written = jsonIn(answer)?.['request_id']
   if (written === undefined || written === null || written === id) return undefined
   return { expected: `request_id: ${shown(id)}, as in the header`, came: shown(written) }
 }
@@ -367,16 +353,11 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   404: 'not_found_error',
 }
 
-/** Checks an error response: its status, its type and its message. */
-export function refusalFault(
-  { status, body }: PlainAnswer,
-  statuses: readonly number[],
-): Fault | undefined {
-  const expected = `status ${statuses.join(' or ')} with {"type":"error","error":{"type","message"}}`
-  const json = parseJsonObject(body)
-  const { type, message } = partOf(json, 'error')
-  const isShaped =
-    json?.['type'] === 'error' && isWord(message) && type === (ERROR_TYPES[status] ?? type)
-  if (statuses.includes(status) && isShaped && isWord(type)) return undefined
-  return { expected, came: `status ${status}: ${shown(body)}` }
-}
+export const refusalFault = refusalRule(
+  '{"type":"error","error":{"type","message"}}',
+  (json, status) => {
+    const { type, message } = partOf(json, 'error')
+    const isTyped = json['type'] === 'error' && type === (ERROR_TYPES[status] ?? type)
+    return isTyped && isWord(type) && isWord(message)
+  },
+)

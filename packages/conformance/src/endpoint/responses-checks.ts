@@ -2,25 +2,26 @@ import type { Check } from './check.ts'
 import {
   type Answered,
   abortCheck,
-  BROKEN_MODEL,
+  createRequests,
   decoded,
   type Endpoint,
   firstAnswer,
   isStream,
-  isTurnstream,
   MODEL_LIMIT_MS,
   PROMPTS,
   REFUSAL_LIMIT_MS,
   type Recorded,
+  type Requests,
   record,
+  recordBroken,
   UNKNOWN_MODEL,
   WEATHER,
   WRONG_KEY,
 } from './exchange.ts'
+import { jsonIn } from './fault.ts'
 import { bearer, call, type HttpCall } from './http.ts'
-import { decodeEvents, type StreamCall } from './recording.ts'
+import { decodeEvents } from './recording.ts'
 import { judgeResponses, type ResponsesRecord } from './responses-judge.ts'
-import { responseIn } from './responses-object.ts'
 import { comparable, numberOf, responseId } from './responses-rules.ts'
 import { offersBackground } from './responses-stored.ts'
 
@@ -43,11 +44,8 @@ export async function responsesChecks(
   const tester = new ResponsesTester(endpoint, model)
   const recorded = await tester.record()
   await tester.cleanUp(recorded)
-  const abandoned = {
-    ...tester.stream('a text, then disconnecting', { input: PROMPTS.count }),
-    leavesAt: /./,
-  }
-  const abort = await abortCheck(endpoint, abandoned, models)
+  const text = tester.requests.stream('a text', { input: PROMPTS.count })
+  const abort = await abortCheck(endpoint, text, models)
   return [...judgeResponses(recorded), abort]
 }
 
@@ -58,22 +56,24 @@ const POLL_MS = 250
 
 /** Asks a server for everything that the checks need. */
 export class ResponsesTester {
+  readonly requests: Requests
   readonly #endpoint: Endpoint
   readonly #model: string
-  readonly #url: string
 
   constructor(endpoint: Endpoint, model: string) {
+    const options = { path: '/responses', headers: bearer, endsAt: END_SEEN }
+    this.requests = createRequests(endpoint, model, options)
     this.#endpoint = endpoint
     this.#model = model
-    this.#url = `${endpoint.baseUrl}/responses`
   }
 
   async record() {
     const endpoint = this.#endpoint
-    const answer = await firstAnswer(endpoint, this.#plain({ input: CONVERSATION }))
-    const text = await record(endpoint, this.stream('a text', { input: PROMPTS.repeat }))
+    const { plain, stream } = this.requests
+    const answer = await firstAnswer(endpoint, plain({ input: CONVERSATION }))
+    const text = await record(endpoint, stream('a text', { input: PROMPTS.repeat }))
     const tools = { tools: [TOOL], tool_choice: 'required', input: PROMPTS.oneCall }
-    const tool = await record(endpoint, this.stream('a tool call', tools))
+    const tool = await record(endpoint, stream('a tool call', tools))
     const id = idOf(answer)
     const textId = idOfStream(text)
     const retrieved = textId === undefined ? undefined : await this.#get(`/${textId}`)
@@ -86,7 +86,7 @@ export class ResponsesTester {
     const hasBackground = offersBackground(background)
     const polled = hasBackground ? await this.#poll(idOf(background) ?? '') : undefined
     const unstoredBackground = hasBackground
-      ? await this.#refused({ background: true, store: false, input })
+      ? await this.#quick(plain({ background: true, store: false, input }))
       : undefined
     return {
       answer,
@@ -102,7 +102,7 @@ export class ResponsesTester {
       resume: await this.#resume(hasBackground),
       cancel: hasBackground ? await this.#cancel() : undefined,
       refusals: await this.#refusals(),
-      broken: isTurnstream(answer) ? await this.#broken() : undefined,
+      broken: await recordBroken(endpoint, answer, this.requests, { input }),
       deletion: id === undefined ? undefined : await this.#delete(id),
     }
   }
@@ -120,37 +120,30 @@ export class ResponsesTester {
     for (const id of ids) if (id) await this.#remove(id)
   }
 
+  #to(path: string): HttpCall {
+    const { common } = this.requests
+    return { ...common, url: common.url + path }
+  }
+
+  #quick(request: HttpCall): Promise<Answered> {
+    return call({ ...request, limitMs: REFUSAL_LIMIT_MS })
+  }
+
   #remove(id: string): Promise<Answered> {
-    const url = `${this.#url}/${id}`
-    return call({ ...this.#common, url, limitMs: REFUSAL_LIMIT_MS, method: 'DELETE' })
-  }
-
-  stream(about: string, body: object): StreamCall {
-    const json = JSON.stringify({ model: this.#model, stream: true, ...body })
-    return { ...this.#common, about, body: json, endsAt: END_SEEN }
-  }
-
-  get #common() {
-    const { key, clock } = this.#endpoint
-    return { url: this.#url, headers: bearer(key), limitMs: MODEL_LIMIT_MS, clock }
+    return this.#quick({ ...this.#to(`/${id}`), method: 'DELETE' })
   }
 
   #post(about: string, body: object): Promise<Answered> {
     this.#endpoint.onProgress(about)
-    return call(this.#plain(body))
-  }
-
-  #plain(body: object): HttpCall {
-    return { ...this.#common, body: JSON.stringify({ model: this.#model, ...body }) }
+    return call(this.requests.plain(body))
   }
 
   #get(path: string): Promise<Answered> {
-    return call({ ...this.#common, url: this.#url + path, limitMs: REFUSAL_LIMIT_MS })
+    return this.#quick(this.#to(path))
   }
 
   #getStream(about: string, path: string, limitMs = MODEL_LIMIT_MS): Promise<Recorded> {
-    const url = this.#url + path
-    return record(this.#endpoint, { ...this.#common, url, about, limitMs, endsAt: END_SEEN })
+    return record(this.#endpoint, { ...this.#to(path), about, limitMs })
   }
 
   /** All, oldest first; then two, newest first, as by default; then the rest. */
@@ -158,7 +151,7 @@ export class ResponsesTester {
     this.#endpoint.onProgress('the input of an answer')
     const all = await this.#get(`/${id}/input_items?order=asc&limit=100`)
     const page = await this.#get(`/${id}/input_items?limit=2`)
-    const last = 'status' in page ? responseIn(page)?.['last_id'] : undefined
+    const last = jsonIn(page)?.['last_id']
     const after = encodeURIComponent(typeof last === 'string' ? last : '')
     const next = await this.#get(`/${id}/input_items?limit=100&after=${after}`)
     return { all, page, next }
@@ -170,7 +163,7 @@ export class ResponsesTester {
     const until = clock.now() + MODEL_LIMIT_MS
     for (;;) {
       const answer = await this.#get(`/${id}`)
-      const status = 'status' in answer ? responseIn(answer)?.['status'] : undefined
+      const status = jsonIn(answer)?.['status']
       const isRunning = status === 'queued' || status === 'in_progress'
       if (!isRunning || clock.now() > until) return answer
       await new Promise<void>((resolve) => void clock.after(POLL_MS, resolve))
@@ -180,11 +173,9 @@ export class ResponsesTester {
   /** A stream that is left in the middle, what followed, all of it, and what follows each number. */
   async #resume(background: boolean) {
     const body = { ...(background && { background }), input: PROMPTS.count }
-    const request = this.stream('a text to resume', body)
-    const left = await record(this.#endpoint, {
-      ...request,
-      leavesAt: /response\.output_text\.delta/,
-    })
+    const request = this.requests.stream('a text to resume', body)
+    const leavesAt = /response\.output_text\.delta/
+    const left = await record(this.#endpoint, { ...request, leavesAt })
     const id = idOfStream(left)
     if (id === undefined) return undefined
     const complete = withoutCut(left)
@@ -206,18 +197,15 @@ export class ResponsesTester {
 
   async #cancel() {
     const body = { background: true, input: PROMPTS.countLong }
-    const request = this.stream('a text to cancel', body)
+    const request = this.requests.stream('a text to cancel', body)
     const left = await record(this.#endpoint, { ...request, leavesAt: /response\.created/ })
     const id = idOfStream(left)
     if (id === undefined) return undefined
-    const cancel = { ...this.#common, url: `${this.#url}/${id}/cancel`, method: 'POST' } as const
-    const first = await call(cancel)
-    const second = await call(cancel)
-    const retrieved = await this.#get(`/${id}`)
+    const cancel = { ...this.#to(`/${id}/cancel`), method: 'POST' } as const
     return {
-      first,
-      second,
-      retrieved,
+      first: await call(cancel),
+      second: await call(cancel),
+      retrieved: await this.#get(`/${id}`),
       replay: await this.#getStream('what is left', `/${id}?stream=true`),
     }
   }
@@ -228,33 +216,19 @@ export class ResponsesTester {
     return { deleted, retrieved: await this.#get(`/${id}`) }
   }
 
-  #refused(body: object | string, key = this.#endpoint.key): Promise<Answered> {
-    const json = typeof body === 'string' ? body : JSON.stringify({ model: this.#model, ...body })
-    const headers = bearer(key)
-    return call({ ...this.#common, headers, limitMs: REFUSAL_LIMIT_MS, body: json })
-  }
-
   async #refusals() {
     this.#endpoint.onProgress('what it refuses')
+    const { common, plain } = this.requests
     const input = PROMPTS.count
-    const hasKey = this.#endpoint.key !== undefined
+    const malformed = { ...common, body: `{"model": ${JSON.stringify(this.#model)}, "input": [` }
+    const wrong = { ...plain({ input }), headers: bearer(WRONG_KEY) }
     return {
-      unknownModel: await this.#refused({ model: UNKNOWN_MODEL, input }),
-      malformed: await this.#refused(`{"model": ${JSON.stringify(this.#model)}, "input": [`),
+      unknownModel: await this.#quick(plain({ model: UNKNOWN_MODEL, input })),
+      malformed: await this.#quick(malformed),
       unknownId: await this.#get(`/${UNKNOWN_ID}`),
-      unknownPrevious: await this.#refused({ previous_response_id: UNKNOWN_ID, input }),
-      wrongKey: hasKey ? await this.#refused({ input }, WRONG_KEY) : undefined,
+      unknownPrevious: await this.#quick(plain({ previous_response_id: UNKNOWN_ID, input })),
+      wrongKey: this.#endpoint.key === undefined ? undefined : await this.#quick(wrong),
     }
-  }
-
-  /** Only the recorded answers of a gateway of ours break off on purpose. */
-  async #broken(): Promise<Recorded | undefined> {
-    const request = this.stream('a text that breaks off', {
-      model: BROKEN_MODEL,
-      input: PROMPTS.count,
-    })
-    const broken = await record(this.#endpoint, request)
-    return 'status' in broken && broken.status === 404 ? undefined : broken
   }
 }
 
@@ -264,7 +238,7 @@ const UNKNOWN_ID = 'resp_turnstreamdoctornosuchresponse'
 const END_SEEN = /^(?:data: ?\[DONE\]|event: ?response\.(?:completed|incomplete|failed))\r?$/m
 
 function idOf(answer: Answered): string | undefined {
-  const id = 'status' in answer && answer.status === 200 ? responseIn(answer)?.['id'] : undefined
+  const id = 'status' in answer && answer.status === 200 ? jsonIn(answer)?.['id'] : undefined
   return typeof id === 'string' && id !== '' ? encodeURIComponent(id) : undefined
 }
 

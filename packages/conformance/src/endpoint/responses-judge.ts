@@ -1,38 +1,28 @@
 import { type Check, ok, skipped, warn } from './check.ts'
-import { truncationCheck } from './event-framing.ts'
 import {
-  answeredFault,
   decoded,
-  firstFault,
   isStream,
   noCallWarning,
   PROMPTS,
-  type Recorded,
+  plainCheck,
   refusalCheck,
-  refusedFault,
+  ruleChecks,
+  statusCheck,
   streamCheck,
+  truncationCheck,
 } from './exchange.ts'
-import { faultCheck, measure } from './fault.ts'
+import { faultCheck, jsonIn } from './fault.ts'
 import { decodeEvents } from './recording.ts'
 import type { ResponsesTester } from './responses-checks.ts'
-import {
-  answerFault,
-  itemFault,
-  itemIdFault,
-  membersFault,
-  outputOf,
-  refusalFault,
-  responseIn,
-  usageFault,
-} from './responses-object.ts'
+import { answerFault, refusalFault } from './responses-object.ts'
 import {
   argumentsFault,
   callsOf,
   finalResponse,
+  measurements,
   missingTextFault,
   RESPONSES_RULES,
   type ResponsesStream,
-  textTimes,
 } from './responses-rules.ts'
 import {
   backgroundChecks,
@@ -51,22 +41,21 @@ export type ResponsesRecord = Awaited<ReturnType<ResponsesTester['record']>>
 /** The checks of a recorded server. */
 export function judgeResponses(record: ResponsesRecord): Check[] {
   const { answer, resume } = record
-  const [text, tool] = [record.text, record.tool].map((each) => decoded(each, decodeEvents))
-  const whole = resume && decoded(resume.whole, decodeEvents)
-  const streams = [text, tool, whole].flatMap((each) => (each && isStream(each) ? [each] : []))
-  const said = text && isStream(text) ? text : undefined
-  const stored = 'status' in answer ? responseIn(answer) : undefined
-  const id = typeof stored?.['id'] === 'string' ? stored['id'] : undefined
+  const text = decoded(record.text, decodeEvents)
+  const tool = decoded(record.tool, decodeEvents)
+  const resumed = resume ? [decoded(resume.whole, decodeEvents)] : []
+  const streams = [text, tool, ...resumed].filter(isStream)
+  const id = jsonIn(answer)?.['id']
   return [
-    faultCheck('answer', answeredFault(answer, wholeAnswerFault), 'a completed response'),
-    faultCheck('stream status', refusedFault([record.text]), '200'),
-    ...RESPONSES_RULES.map(([name, fine, rule]) =>
-      faultCheck(name, firstFault(streams, rule), fine),
-    ),
-    streamCheck('stream deltas', text ?? NOTHING, missingTextFault, 'streamed text'),
+    plainCheck('answer', answer, answerFault, 'a completed response'),
+    statusCheck(record.text),
+    ...ruleChecks(streams, RESPONSES_RULES),
+    streamCheck('stream deltas', text, missingTextFault, 'streamed text'),
     doneCheck(streams),
-    ...toolChecks(tool ?? NOTHING),
-    retrieveCheck(record.retrieved, said && finalResponse(said)),
+    isStream(tool) && callsOf(tool).length > 0
+      ? faultCheck('tool call', argumentsFault(tool), 'with JSON arguments')
+      : noCallWarning(tool),
+    retrieveCheck(record.retrieved, isStream(text) ? finalResponse(text) : undefined),
     inputItemsCheck(record.inputItems, PROMPTS.repeat),
     previousCheck(record.next, id),
     storeCheck(answer, record.retrieved, record.unstored),
@@ -76,35 +65,16 @@ export function judgeResponses(record: ResponsesRecord): Check[] {
     deleteCheck(record.deletion, id),
     ...refusalChecks(record),
     truncationCheck(record.broken, 'an error when the provider breaks off', hasFailed),
-    ...(said ? measurements(said) : []),
+    ...(isStream(text) ? measurements(text) : []),
   ]
-}
-
-const NOTHING = { reason: 'no stream' }
-
-function wholeAnswerFault(answer: { readonly status: number; readonly body: string }) {
-  const fault = answerFault(answer)
-  const response = responseIn(answer)
-  if (fault !== undefined || response === undefined) return fault
-  const items = outputOf(response)
-  const faults = items.map((item) => itemFault(item) ?? itemIdFault(item))
-  return membersFault(response) ?? usageFault(response) ?? faults.find((each) => each !== undefined)
 }
 
 /** OpenAI sends no `[DONE]` here, Open Responses requires it, and no client minds. */
 function doneCheck(streams: readonly ResponsesStream[]): Check {
   const name = 'stream done'
   if (streams.every(({ hasDone }) => hasDone)) return ok(name, '[DONE] last')
-  return warn(
-    name,
-    'no [DONE], which Open Responses requires',
-    'Send data: [DONE] as the last event',
-  )
-}
-
-function toolChecks(tool: Recorded<ResponsesStream>): Check[] {
-  if (!isStream(tool) || callsOf(tool).length === 0) return [noCallWarning(tool)]
-  return [faultCheck('tool call', argumentsFault(tool), 'with JSON arguments')]
+  const found = 'no [DONE], which Open Responses requires'
+  return warn(name, found, 'Send data: [DONE] as the last event')
 }
 
 function refusalChecks({ refusals, next }: ResponsesRecord): Check[] {
@@ -124,17 +94,4 @@ function refusalChecks({ refusals, next }: ResponsesRecord): Check[] {
 function hasFailed(types: readonly unknown[]): boolean {
   const hasError = types.includes('error') || types.includes('response.failed')
   return hasError && !types.includes('response.completed')
-}
-
-function measurements(stream: ResponsesStream): Check[] {
-  const usage = finalResponse(stream)?.['usage']
-  const { output_tokens: tokens } = (usage ?? {}) as Record<string, unknown>
-  const { reads, events } = stream
-  return measure({
-    times: textTimes(stream),
-    tokens,
-    reads: reads.length,
-    events: events.length,
-    unit: 'events',
-  })
 }

@@ -1,13 +1,18 @@
-import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
+import { isRecord } from '@turnstream/core/internal/protocol/json'
 import {
   type Fault,
   type Field,
   fieldFault,
+  firstOf,
   isCount,
+  isText,
   isWord,
   type Json,
+  objectFault,
   type PlainAnswer,
+  refusalRule,
   shown,
+  type Test,
 } from './fault.ts'
 import type { Answer } from './http.ts'
 import { recordsIn } from './recording.ts'
@@ -49,19 +54,16 @@ const MEMBERS = [
 
 export function membersFault(response: Json): Fault | undefined {
   const missing = MEMBERS.filter((name) => response[name] === undefined)
-  if (missing.length > 0) {
-    return {
-      expected: 'every member of a response, null if empty',
-      came: `no ${missing.join(', ')}`,
-    }
-  }
+  const expected = 'every member of a response, null if empty'
+  if (missing.length > 0) return { expected, came: `no ${missing.join(', ')}` }
+  const { object, created_at: createdAt, model, output, tools, store } = response
   return fieldFault([
-    ['object', response['object'], '"response"', (value) => value === 'response'],
-    ['created_at', response['created_at'], 'whole seconds', isCount],
-    ['model', response['model'], 'a text', isWord],
-    ['output', response['output'], 'a list', Array.isArray],
-    ['tools', response['tools'], 'a list', Array.isArray],
-    ['store', response['store'], 'true or false', (value) => typeof value === 'boolean'],
+    ['object', object, '"response"', (value) => value === 'response'],
+    ['created_at', createdAt, 'whole seconds', isCount],
+    ['model', model, 'a text', isWord],
+    ['output', output, 'a list', Array.isArray],
+    ['tools', tools, 'a list', Array.isArray],
+    ['store', store, 'true or false', (value) => typeof value === 'boolean'],
   ])
 }
 
@@ -102,51 +104,46 @@ export function itemFault(item: Json): Fault | undefined {
   return fieldFault(itemFields(item))
 }
 
-const isText = (value: unknown): boolean => typeof value === 'string'
 const STATUSES: readonly unknown[] = ['in_progress', 'completed', 'incomplete']
+const isStatus: Test = (value) => STATUSES.includes(value)
 
 function itemFields(item: Json): readonly Field[] {
-  const status: Field = [
-    'status',
-    item['status'],
-    STATUSES.join(', '),
-    (value) => STATUSES.includes(value),
-  ]
-  switch (item['type']) {
+  const { type, status, role, content, call_id: callId, name, arguments: args, summary } = item
+  switch (type) {
     case 'message':
       return [
-        status,
-        ['role', item['role'], '"assistant"', (value) => value === 'assistant'],
-        ['content', item['content'], 'a list', Array.isArray],
-        ...recordsIn(item['content']).flatMap(partFields),
+        ['status', status, STATUSES.join(', '), isStatus],
+        ['role', role, '"assistant"', (value) => value === 'assistant'],
+        ['content', content, 'a list', Array.isArray],
+        ...recordsIn(content).flatMap(partFields),
       ]
     case 'function_call':
       return [
-        status,
-        ['call_id', item['call_id'], 'a text of up to 64 characters', isCallId],
-        ['name', item['name'], 'a text', isWord],
-        ['arguments', item['arguments'], 'a text', isText],
+        ['status', status, STATUSES.join(', '), isStatus],
+        ['call_id', callId, 'a text of up to 64 characters', isCallId],
+        ['name', name, 'a text', isWord],
+        ['arguments', args, 'a text', isText],
       ]
     case 'reasoning':
-      return [['summary', item['summary'], 'a list', Array.isArray]]
+      return [['summary', summary, 'a list', Array.isArray]]
     default:
-      return [['type', item['type'], 'a text', isWord]]
+      return [['type', type, 'a text', isWord]]
   }
 }
 
 const MAX_CALL_ID_CHARS = 64
 
 function isCallId(value: unknown): boolean {
-  return typeof value === 'string' && value !== '' && value.length <= MAX_CALL_ID_CHARS
+  return isText(value) && value !== '' && value.length <= MAX_CALL_ID_CHARS
 }
 
-function partFields(part: Json): Field[] {
-  if (part['type'] !== 'output_text') return []
+function partFields({ type, text, annotations, logprobs }: Json): Field[] {
+  if (type !== 'output_text') return []
   return [
-    ['content.text', part['text'], 'a text', isText],
-    ['content.annotations', part['annotations'], 'a list', Array.isArray],
+    ['content.text', text, 'a text', isText],
+    ['content.annotations', annotations, 'a list', Array.isArray],
     // Open Responses and strict clients require it, also without log probabilities.
-    ['content.logprobs', part['logprobs'], 'a list', Array.isArray],
+    ['content.logprobs', logprobs, 'a list', Array.isArray],
   ]
 }
 
@@ -159,41 +156,34 @@ export function outputOf(response: Json): Json[] {
 function textOf(response: Json): string {
   const parts = outputOf(response).flatMap((item) => recordsIn(item['content']))
   const texts = parts.filter(({ type }) => type === 'output_text').map(({ text }) => text)
-  return texts.filter((text) => typeof text === 'string').join('')
-}
-
-/** The response in a body; undefined if it is not an object. */
-export function responseIn({ body }: PlainAnswer): Json | undefined {
-  return parseJsonObject(body)
+  return texts.filter(isText).join('')
 }
 
 /** Checks a response without streaming. */
 export function answerFault(answer: PlainAnswer): Fault | undefined {
-  const { status, body } = answer
-  if (status !== 200) return { expected: 'status 200', came: `status ${status}: ${shown(body)}` }
-  const response = responseIn(answer)
-  if (response === undefined) return { expected: 'a JSON object', came: shown(body) }
-  if (response['status'] !== 'completed') {
-    return { expected: 'status: "completed"', came: `status: ${shown(response['status'])}` }
-  }
-  if (textOf(response) !== '') return undefined
-  return { expected: 'a message with text in output', came: `output: ${shown(response['output'])}` }
+  return objectFault(answer, (response) => {
+    const { status, output } = response
+    if (status !== 'completed') {
+      return { expected: 'status: "completed"', came: `status: ${shown(status)}` }
+    }
+    if (textOf(response) === '') {
+      return { expected: 'a message with text in output', came: `output: ${shown(output)}` }
+    }
+    return (
+      membersFault(response) ??
+      usageFault(response) ??
+      firstOf(outputOf(response), (item) => itemFault(item) ?? itemIdFault(item))
+    )
+  })
 }
 
-/** Checks an error response: its status, and an error object with all members. */
-export function refusalFault(
-  { status, body }: PlainAnswer,
-  statuses: readonly number[],
-): Fault | undefined {
-  const expected = `status ${statuses.join(' or ')} with {"error":{"message","type","param","code"}}`
-  const error = parseJsonObject(body)?.['error']
-  const isShaped =
+export const refusalFault = refusalRule(
+  '{"error":{"message","type","param","code"}}',
+  ({ error }) =>
     isRecord(error) &&
     [error['message'], error['type']].every(isWord) &&
-    [error['param'], error['code']].every((value) => value === null || typeof value === 'string')
-  if (statuses.includes(status) && isShaped) return undefined
-  return { expected, came: `status ${status}: ${shown(body)}` }
-}
+    [error['param'], error['code']].every((value) => value === null || isText(value)),
+)
 
 const NOT_OFFERED = new Set([404, 405, 501])
 

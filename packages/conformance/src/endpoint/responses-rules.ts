@@ -1,16 +1,21 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
-import { framingFault, typeOf } from './event-framing.ts'
+import type { Check } from './check.ts'
+import { closeRule, framingFault, typeOf, typesRule } from './event-framing.ts'
 import {
-  brokenText,
   expecting,
   type Fault,
   type Finding,
+  firstOf,
   isCount,
+  isText,
   type Json,
+  measure,
   type NamedRule,
+  rule,
   shown,
   typeFault,
+  utf8Rule,
 } from './fault.ts'
 import { recordsIn, type SseRecording } from './recording.ts'
 import { itemFault, itemIdFault, membersFault, outputOf, usageFault } from './responses-object.ts'
@@ -113,63 +118,57 @@ function brief(event: Json | undefined): string {
 export const RESPONSES_RULES: readonly NamedRule<ResponsesStream>[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events, named by their type', frameFault],
-  [
-    'stream utf-8',
-    'no split characters',
-    expecting('complete UTF-8 characters', (stream) =>
-      brokenText(stream.reads, textsIn(eventsOf(stream))),
-    ),
-  ],
-  [
-    'stream errors',
-    'none',
-    expecting('an answer', (stream) => {
-      const [error] = ofType(stream, 'error', 'response.failed')
-      return error && `an error: ${shown(error['error'] ?? error['response'])}`
-    }),
-  ],
-  [
-    'stream types',
-    'no unknown ones',
-    // Clients treat an unknown type as a fatal error.
-    expecting('only event types of the API', (stream) => {
-      const types = stream.events.map(typeOf).filter((type) => !isHeartbeat(type))
-      const other = types.find((type) => !TYPES.has(type) && !FURTHER_TYPES.test(type))
-      return other && `type: ${shown(other)}`
-    }),
-  ],
-  ['stream heartbeats', 'comments, or keepalive after response.created', heartbeatFault],
-  ['stream numbers', 'from 0 without gaps', expecting('sequence_number 0, 1, 2 …', findGap)],
+  utf8Rule((stream) => textsIn(eventsOf(stream))),
+  rule('stream errors', 'none', 'an answer', (stream) => {
+    const [error] = ofType(stream, 'error', 'response.failed')
+    return error && `an error: ${shown(error['error'] ?? error['response'])}`
+  }),
+  // Clients treat an unknown type as a fatal error.
+  typesRule((type) => isHeartbeat(type) || TYPES.has(type) || FURTHER_TYPES.test(type)),
+  rule(
+    'stream heartbeats',
+    'comments, or keepalive after response.created',
+    'comments, or keepalive events with a number after response.created',
+    findHeartbeat,
+  ),
+  rule('stream numbers', 'from 0 without gaps', 'sequence_number 0, 1, 2 …', findGap),
   ['stream response', 'one id, resp_…', responseIdFault],
-  ['stream order', 'items and parts open before they grow, and close', orderFault],
-  ['stream indexes', 'in order', expecting('output_index 0, 1, 2 … as items start', findIndex)],
+  rule(
+    'stream order',
+    'items and parts open before they grow, and close',
+    'response.created, then each item: added, parts with their texts, done',
+    findDisorder,
+  ),
+  rule('stream indexes', 'in order', 'output_index 0, 1, 2 … as items start', findIndex),
   ['stream item ids', 'one per item, with its prefix', itemIdsFault],
   ['stream items', 'complete', (stream) => firstOf(doneItems(stream), itemFault)],
-  ['stream text', 'deltas that add up', textFault],
-  ['stream terminal', 'one, and nothing after it', terminalFault],
-  [
-    'stream close',
-    'closed by the server at the end',
-    expecting('the end of the connection after the terminal event', (stream) => {
-      const { ending } = stream
-      if (ending === 'closed' || terminalsOf(stream).length === 0) return undefined
-      return ending === 'broken' ? 'it was broken' : 'the connection stayed open'
-    }),
-  ],
+  rule(
+    'stream text',
+    'deltas that add up',
+    'deltas that add up to the text of the done events and of the item',
+    findText,
+  ),
+  rule(
+    'stream terminal',
+    'one, and nothing after it',
+    `one of ${TERMINALS.join(', ')} as the last event`,
+    findTerminal,
+  ),
+  closeRule('the terminal event', (stream) => terminalsOf(stream).length > 0),
   ['response members', 'all', (stream) => firstOf(responsesIn(stream), membersFault)],
   ['response status', 'in_progress, then the status of the terminal event', statusFault],
-  [
+  rule(
     'response output',
     'the items of the stream',
-    expecting('the items of the stream in the output of the last response', (stream) => {
+    'the items of the stream in the output of the last response',
+    (stream) => {
       const response = finalResponse(stream)
       // Items that were cut have no last event.
       if (response?.['status'] !== 'completed') return undefined
-      return isDeepStrictEqual(outputOf(response), doneItems(stream))
-        ? undefined
-        : `output: ${shown(response['output'])}`
-    }),
-  ],
+      const isSame = isDeepStrictEqual(outputOf(response), doneItems(stream))
+      return isSame ? undefined : `output: ${shown(response['output'])}`
+    },
+  ),
   [
     'usage',
     'input, output, total and details',
@@ -179,17 +178,6 @@ export const RESPONSES_RULES: readonly NamedRule<ResponsesStream>[] = [
     },
   ],
 ]
-
-function firstOf<Value>(
-  values: readonly Value[],
-  rule: (value: Value) => Fault | undefined,
-): Fault | undefined {
-  for (const value of values) {
-    const fault = rule(value)
-    if (fault !== undefined) return fault
-  }
-  return undefined
-}
 
 function frameFault(stream: ResponsesStream): Fault | undefined {
   const [late] = stream.rest
@@ -205,17 +193,14 @@ function isHeartbeat(type: string): boolean {
   return type === KEEPALIVE || /^(?:response\.)?(?:heartbeat|keep_?-?alive|ping)$/.test(type)
 }
 
-function heartbeatFault({ events }: ResponsesStream): Fault | undefined {
-  const expected = 'comments, or keepalive events with a number after response.created'
+function findHeartbeat({ events }: ResponsesStream): Finding {
   const beats = events.filter((event) => isHeartbeat(typeOf(event)))
   const other = beats.find(
     (event) => typeOf(event) !== KEEPALIVE || !isCount(event.json['sequence_number']),
   )
-  if (other !== undefined) return { expected, came: brief(other.json) }
+  if (other !== undefined) return brief(other.json)
   const [first] = events
-  return first && typeOf(first) === KEEPALIVE
-    ? { expected, came: 'a keepalive before response.created' }
-    : undefined
+  return first && typeOf(first) === KEEPALIVE ? 'a keepalive before response.created' : undefined
 }
 
 /** A heartbeat may repeat the last number or have its own. */
@@ -239,25 +224,23 @@ function responseIdFault(stream: ResponsesStream): Fault | undefined {
 }
 
 interface Place {
-  readonly isOpen: boolean
-  readonly parts: ReadonlyMap<unknown, 'open' | 'said' | 'closed'>
+  isOpen: boolean
+  readonly parts: Map<unknown, 'open' | 'said' | 'closed'>
 }
 
 /** What an event of a part does to it. */
 const PART_EVENT =
   /^response\.(?:(output_text|refusal)|reasoning(?:_text|_summary_text)?|(?:content|reasoning_summary)_part)\.(added|delta|done)$/
 
-function orderFault(stream: ResponsesStream): Fault | undefined {
-  const expected = 'response.created, then each item: added, parts with their texts, done'
-  const events = eventsOf(stream)
+function findDisorder(stream: ResponsesStream): Finding {
   const places = new Map<unknown, Place>()
-  for (const [at, event] of events.entries()) {
+  for (const [at, event] of eventsOf(stream).entries()) {
     const type = shown(event['type'])
     if ((at === 0) !== (type === 'response.created')) {
-      return { expected, came: at === 0 ? `first ${type}` : `${type} again` }
+      return at === 0 ? `first ${type}` : `${type} again`
     }
     const came = misplaced(type, event, places)
-    if (came !== undefined) return { expected, came: `${came}: ${brief(event)}` }
+    if (came !== undefined) return `${came}: ${brief(event)}`
   }
   return undefined
 }
@@ -277,24 +260,18 @@ function misplaced(type: string, event: Json, places: Map<unknown, Place>): Find
   if (index === undefined) return undefined
   if (place === undefined || !place.isOpen) return 'its item is not open'
   if (type === 'response.output_item.done') {
-    places.set(index, { ...place, isOpen: false })
-    return [...place.parts.values()].some((state) => state !== 'closed')
-      ? 'a part is still open'
-      : undefined
+    place.isOpen = false
+    const isClosed = [...place.parts.values()].every((state) => state === 'closed')
+    return isClosed ? undefined : 'a part is still open'
   }
-  return misplacedPart(type, event, { index, place }, places)
+  return misplacedPart(type, event, place)
 }
 
-function misplacedPart(
-  type: string,
-  event: Json,
-  { index, place }: { readonly index: unknown; readonly place: Place },
-  places: Map<unknown, Place>,
-): Finding {
+function misplacedPart(type: string, event: Json, { parts }: Place): Finding {
   const [, text, step] = PART_EVENT.exec(type) ?? []
   if (step === undefined) return undefined
   const key = event['content_index'] ?? `summary ${shown(event['summary_index'])}`
-  const state = place.parts.get(key)
+  const state = parts.get(key)
   const isPart = type.includes('_part.')
   // Some servers send reasoning without parts.
   if (!isPart && text === undefined && state === undefined) return undefined
@@ -302,7 +279,7 @@ function misplacedPart(
   if (state !== wanted)
     return isPart && step === 'added' ? 'a part again' : `its part is ${state ?? 'not open'}`
   const next = isPart ? (step === 'added' ? 'open' : 'closed') : step === 'done' ? 'said' : 'open'
-  places.set(index, { ...place, parts: new Map(place.parts).set(key, next) })
+  parts.set(key, next)
   return undefined
 }
 
@@ -325,33 +302,27 @@ function itemIdsFault(stream: ResponsesStream): Fault | undefined {
       if (fault !== undefined) return fault
     }
     const first = ids.get(index)
-    if (first !== id) {
-      return {
-        expected: 'one id for all events of an item',
-        came: `${shown(first)}, then ${shown(id)}`,
-      }
+    const expected = 'one id for all events of an item'
+    if (first !== id) return { expected, came: `${shown(first)}, then ${shown(id)}` }
+  }
+  return undefined
+}
+
+function findText(stream: ResponsesStream): Finding {
+  for (const { output_index: index, item } of doneEvents(stream)) {
+    if (!isRecord(item)) continue
+    const events = eventsOf(stream).filter((event) => event['output_index'] === index)
+    const parts = item['type'] === 'message' ? recordsIn(item['content']) : [item]
+    for (const [content, part] of parts.entries()) {
+      const [first, ...others] = repeatedTexts(part, content, events)
+      const other = others.find((text) => text !== first)
+      if (other !== undefined) return `${shown(first)}, then ${shown(other)}`
     }
   }
   return undefined
 }
 
 /** The texts of a part or a call: what its deltas add up to, and every event that repeats it. */
-function textFault(stream: ResponsesStream): Fault | undefined {
-  const expected = 'deltas that add up to the text of the done events and of the item'
-  for (const { output_index: index, item } of doneEvents(stream)) {
-    if (!isRecord(item)) continue
-    const events = eventsOf(stream).filter((event) => event['output_index'] === index)
-    const parts = item['type'] === 'message' ? recordsIn(item['content']) : [item]
-    for (const [content, part] of parts.entries()) {
-      const texts = repeatedTexts(part, content, events)
-      const [first, ...others] = texts
-      const other = others.find((text) => text !== first)
-      if (other !== undefined) return { expected, came: `${shown(first)}, then ${shown(other)}` }
-    }
-  }
-  return undefined
-}
-
 function repeatedTexts(part: Json, at: number, events: readonly Json[]): unknown[] {
   if (part['type'] === 'output_text') {
     const own = events.filter((event) => event['content_index'] === at)
@@ -373,17 +344,12 @@ function repeatedTexts(part: Json, at: number, events: readonly Json[]): unknown
   return deltas.length === 0 ? whole : [textsIn(deltas).join(''), ...whole]
 }
 
-function terminalFault(stream: ResponsesStream): Fault | undefined {
-  const expected = `one of ${TERMINALS.join(', ')} as the last event`
+function findTerminal(stream: ResponsesStream): Finding {
   const terminals = terminalsOf(stream)
-  const events = eventsOf(stream)
-  if (terminals.length !== 1) {
-    const last = terminals.length === 0 ? `, the last is ${brief(events.at(-1))}` : ''
-    return { expected, came: `${terminals.length} of them${last}` }
-  }
-  return events.at(-1) === terminals[0]
-    ? undefined
-    : { expected, came: `after it: ${brief(events.at(-1))}` }
+  const last = eventsOf(stream).at(-1)
+  if (terminals.length === 0) return `0 of them, the last is ${brief(last)}`
+  if (terminals.length > 1) return `${terminals.length} of them`
+  return last === terminals[0] ? undefined : `after it: ${brief(last)}`
 }
 
 function statusFault(stream: ResponsesStream): Fault | undefined {
@@ -395,27 +361,24 @@ function statusFault(stream: ResponsesStream): Fault | undefined {
   const terminal = terminalsOf(stream).at(-1)
   const response = finalResponse(stream)
   if (terminal === undefined || response === undefined) return undefined
-  const { status, completed_at: completedAt, incomplete_details: details, error } = response
+  const { status, completed_at, incomplete_details, error } = response
   switch (terminal['type']) {
-    case 'response.completed':
+    case 'response.completed': {
+      const expected = 'status: "completed" and completed_at'
       // Another rule reports a missing member.
-      return status === 'completed' && (completedAt === undefined || isCount(completedAt))
-        ? undefined
-        : {
-            expected: 'status: "completed" and completed_at',
-            came: shown({ status, completed_at: completedAt }),
-          }
-    case 'response.incomplete':
-      return (status === 'incomplete' || status === 'cancelled') && isRecord(details)
-        ? undefined
-        : {
-            expected: 'status: "incomplete" and incomplete_details',
-            came: shown({ status, incomplete_details: details }),
-          }
+      const isDated = completed_at === undefined || isCount(completed_at)
+      if (status === 'completed' && isDated) return undefined
+      return { expected, came: shown({ status, completed_at }) }
+    }
+    case 'response.incomplete': {
+      const expected = 'status: "incomplete" and incomplete_details'
+      const isCut = status === 'incomplete' || status === 'cancelled'
+      if (isCut && isRecord(incomplete_details)) return undefined
+      return { expected, came: shown({ status, incomplete_details }) }
+    }
     default:
-      return status === 'failed' && isRecord(error)
-        ? undefined
-        : { expected: 'status: "failed" and an error', came: shown({ status, error }) }
+      if (status === 'failed' && isRecord(error)) return undefined
+      return { expected: 'status: "failed" and an error', came: shown({ status, error }) }
   }
 }
 
@@ -447,7 +410,8 @@ export function numberOf(event: Json | undefined): number {
   return typeof number === 'number' ? number : -1
 }
 
-/** When text arrived. */
-export function textTimes({ events }: ResponsesStream): number[] {
-  return events.filter(({ json }) => typeof json['delta'] === 'string').map(({ atMs }) => atMs)
+export function measurements(stream: ResponsesStream): Check[] {
+  const usage = finalResponse(stream)?.['usage']
+  const tokens = isRecord(usage) ? usage['output_tokens'] : undefined
+  return measure({ ...stream, hasText: ({ json }) => isText(json['delta']), tokens })
 }

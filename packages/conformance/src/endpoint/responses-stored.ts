@@ -1,12 +1,24 @@
 import { isDeepStrictEqual } from 'node:util'
-import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import { type Check, skipped } from './check.ts'
-import { type Answered, decoded, isStream, type Recorded, refusalIn } from './exchange.ts'
-import { type Fault, faultCheck, type Json, shown } from './fault.ts'
+import { type Answered, answeredFault, decoded, isStream, refusalIn } from './exchange.ts'
+import {
+  came,
+  expecting,
+  type Fault,
+  faultCheck,
+  type Finding,
+  firstOf,
+  isText,
+  type Json,
+  jsonIn,
+  okFault,
+  type Rule,
+  shown,
+} from './fault.ts'
 import type { Answer } from './http.ts'
 import { decodeEvents, recordsIn } from './recording.ts'
 import type { ResponsesRecord } from './responses-judge.ts'
-import { isNotOffered, refusalFault, responseIn } from './responses-object.ts'
+import { isNotOffered, refusalFault } from './responses-object.ts'
 import { comparable, finalResponse, numberOf, terminalsOf } from './responses-rules.ts'
 
 /** Checks of what a server does with a response after it was created. The standard makes all of it optional. */
@@ -16,23 +28,10 @@ const NOT_OFFERED = 'not offered'
 type Found = Answered | undefined
 
 /** Checks an answer of an optional route. */
-function optionalCheck(
-  name: string,
-  answer: Found,
-  rule: (answer: Answer) => Fault | undefined,
-  fine: string,
-): Check {
+function optionalCheck(name: string, answer: Found, rule: Rule<Answer>, fine: string): Check {
   if (answer === undefined) return skipped(name, 'not requested')
-  if ('reason' in answer)
-    return faultCheck(name, { expected: 'an answer', came: answer.reason }, '')
-  if (isNotOffered(answer)) return skipped(name, NOT_OFFERED)
-  return faultCheck(name, rule(answer), fine)
-}
-
-function okFault({ status, body }: Answer): Fault | undefined {
-  return status === 200
-    ? undefined
-    : { expected: 'status 200', came: `status ${status}: ${shown(body)}` }
+  if ('status' in answer && isNotOffered(answer)) return skipped(name, NOT_OFFERED)
+  return faultCheck(name, answeredFault(answer, rule), fine)
 }
 
 const COMPARED = ['id', 'status', 'output', 'usage'] as const
@@ -40,82 +39,70 @@ const COMPARED = ['id', 'status', 'output', 'usage'] as const
 /** A response must be the same when it is retrieved. */
 export function retrieveCheck(answer: Found, response: Json | undefined): Check {
   if (response === undefined) return skipped('retrieve', 'no complete stream')
-  return optionalCheck(
-    'retrieve',
-    answer,
-    (each) => {
-      const retrieved = responseIn(each)
-      const other = COMPARED.find((name) => !isDeepStrictEqual(retrieved?.[name], response[name]))
-      if (okFault(each) !== undefined || other === undefined) return okFault(each)
-      return {
-        expected: `the ${other} that was streamed`,
-        came: `${other}: ${shown(retrieved?.[other])}`,
-      }
-    },
-    'the response that was streamed',
-  )
+  const rule: Rule<Answer> = (each) => {
+    const retrieved = jsonIn(each)
+    const other = COMPARED.find((name) => !isDeepStrictEqual(retrieved?.[name], response[name]))
+    if (okFault(each) !== undefined || other === undefined) return okFault(each)
+    const expected = `the ${other} that was streamed`
+    return { expected, came: `${other}: ${shown(retrieved?.[other])}` }
+  }
+  return optionalCheck('retrieve', answer, rule, 'the response that was streamed')
 }
 
 export function inputItemsCheck(pages: ResponsesRecord['inputItems'], prompt: string): Check {
   const name = 'input items'
   if (pages === undefined) return skipped(name, 'not requested')
   const { all, page, next } = pages
-  const fine = 'a list, in pages and both orders'
-  return optionalCheck(name, all, (first) => listFault(first, prompt) ?? pagesFault(first), fine)
-
-  function pagesFault(first: Answer): Fault | undefined {
-    const ids = idsOf(first).toReversed()
-    const expected = 'pages that together are the list, newest first'
-    if ('reason' in page || 'reason' in next) return { expected, came: 'no answer' }
-    const isSplit =
-      isDeepStrictEqual(idsOf(page), ids.slice(0, 2)) &&
-      isDeepStrictEqual(idsOf(next), ids.slice(2)) &&
-      responseIn(page)?.['has_more'] === ids.length > 2
-    return isSplit ? undefined : { expected, came: `${shown(page.body)}, then ${shown(next.body)}` }
-  }
+  const pagesFault = expecting<Answer>(
+    'pages that together are the list, newest first',
+    (first) => {
+      const ids = idsOf(first).toReversed()
+      if ('reason' in page || 'reason' in next) return 'no answer'
+      const isSplit =
+        isDeepStrictEqual(idsOf(page), ids.slice(0, 2)) &&
+        isDeepStrictEqual(idsOf(next), ids.slice(2)) &&
+        jsonIn(page)?.['has_more'] === ids.length > 2
+      return isSplit ? undefined : `${shown(page.body)}, then ${shown(next.body)}`
+    },
+  )
+  const rule: Rule<Answer> = (first) => listFault(first, prompt) ?? pagesFault(first)
+  return optionalCheck(name, all, rule, 'a list, in pages and both orders')
 }
 
 function idsOf(answer: Answer): unknown[] {
-  return recordsIn(responseIn(answer)?.['data']).map(({ id }) => id)
+  return recordsIn(jsonIn(answer)?.['data']).map(({ id }) => id)
 }
 
 function listFault(answer: Answer, prompt: string): Fault | undefined {
   const expected = '{"object":"list","data","first_id","last_id","has_more"} with the input'
-  const list = parseJsonObject(answer.body)
+  const { object, data, first_id: first, last_id: last, has_more: hasMore } = jsonIn(answer) ?? {}
   const ids = idsOf(answer)
   const isList =
     answer.status === 200 &&
-    list?.['object'] === 'list' &&
-    list['has_more'] === false &&
+    object === 'list' &&
+    hasMore === false &&
     ids.length > 0 &&
-    ids.every((id) => typeof id === 'string') &&
-    list['first_id'] === ids[0] &&
-    list['last_id'] === ids.at(-1) &&
-    JSON.stringify(list['data']).includes(JSON.stringify(prompt).slice(1, -1))
-  return isList ? undefined : { expected, came: `status ${answer.status}: ${shown(answer.body)}` }
+    ids.every(isText) &&
+    first === ids[0] &&
+    last === ids.at(-1) &&
+    JSON.stringify(data).includes(JSON.stringify(prompt).slice(1, -1))
+  return isList ? undefined : { expected, came: came(answer) }
 }
 
 /** A response that continues another. */
-export function previousCheck(answer: Found, previousId: string | undefined): Check {
+export function previousCheck(answer: Found, previousId: unknown): Check {
   const name = 'previous response'
   if (answer !== undefined && 'status' in answer && answer.status === 400) {
     return skipped(name, `${NOT_OFFERED}: ${shown(answer.body)}`)
   }
-  return optionalCheck(
-    name,
-    answer,
-    (each) => {
-      const { previous_response_id: came, status } = responseIn(each) ?? {}
-      if (okFault(each) !== undefined) return okFault(each)
-      return came === previousId && status === 'completed'
-        ? undefined
-        : {
-            expected: 'a completed response with previous_response_id',
-            came: shown({ status, previous_response_id: came }),
-          }
-    },
-    'continued',
-  )
+  const rule: Rule<Answer> = (each) => {
+    const { previous_response_id, status } = jsonIn(each) ?? {}
+    const isContinued = previous_response_id === previousId && status === 'completed'
+    if (okFault(each) !== undefined || isContinued) return okFault(each)
+    const expected = 'a completed response with previous_response_id'
+    return { expected, came: shown({ status, previous_response_id }) }
+  }
+  return optionalCheck(name, answer, rule, 'continued')
 }
 
 /** Checks that `store` matches whether a response can be retrieved. */
@@ -123,24 +110,22 @@ export function storeCheck(stored: Answered, retrieved: Found, unstored: Answere
   const name = 'store'
   const fine = 'as the request says'
   if ('reason' in stored || 'reason' in unstored) return skipped(name, 'no answer')
-  const isKept = retrieved !== undefined && 'status' in retrieved && retrieved.status === 200
-  if (responseIn(stored)?.['store'] === true && !isKept) {
+  const isStored = retrieved !== undefined && 'status' in retrieved && retrieved.status === 200
+  if (jsonIn(stored)?.['store'] === true && !isStored) {
     const expected = 'store: false from a server that stores nothing'
     return faultCheck(name, { expected, came: 'store: true, but it cannot be retrieved' }, fine)
   }
-  if (unstored.status !== 200) return faultCheck(name, okFault(unstored), fine)
-  const { store } = responseIn(unstored) ?? {}
-  const expected = 'store: false when the request says so'
-  return faultCheck(
-    name,
-    store === false ? undefined : { expected, came: `store: ${shown(store)}` },
-    fine,
-  )
+  const store = jsonIn(unstored)?.['store']
+  const other = {
+    expected: 'store: false when the request says so',
+    came: `store: ${shown(store)}`,
+  }
+  return faultCheck(name, okFault(unstored) ?? (store === false ? undefined : other), fine)
 }
 
 /** Whether a server runs responses in the background. */
 export function offersBackground(answer: Answered): boolean {
-  return 'status' in answer && answer.status === 200 && responseIn(answer)?.['background'] === true
+  return 'status' in answer && answer.status === 200 && jsonIn(answer)?.['background'] === true
 }
 
 const ENDED = new Set<unknown>(['completed', 'incomplete', 'failed', 'cancelled'])
@@ -151,16 +136,14 @@ export function backgroundChecks(
   unstored: Found,
 ): readonly Check[] {
   const name = 'background'
-  if ('reason' in answer)
-    return [faultCheck(name, { expected: 'an answer', came: answer.reason }, '')]
   if (!offersBackground(answer)) {
-    return [
-      answer.status < 500 ? skipped(name, NOT_OFFERED) : faultCheck(name, okFault(answer), ''),
-    ]
+    const isRefused = 'status' in answer && answer.status < 500
+    if (isRefused) return [skipped(name, NOT_OFFERED)]
+    return [faultCheck(name, answeredFault(answer, okFault), '')]
   }
-  const { id, status } = responseIn(answer) ?? {}
+  const { id, status } = jsonIn(answer) ?? {}
   const expected = 'queued or in_progress at once, completed when polled'
-  const last = polled !== undefined && 'status' in polled ? responseIn(polled) : undefined
+  const last = jsonIn(polled)
   const isFine =
     (status === 'queued' || status === 'in_progress') &&
     last?.['status'] === 'completed' &&
@@ -179,8 +162,10 @@ export function resumeChecks(resume: ResponsesRecord['resume']): Check[] {
   if (!('reason' in whole) && whole.status >= 400 && whole.status !== 429 && whole.status < 500) {
     return names.map((name) => skipped(name, NOT_OFFERED))
   }
-  const [before, after, all] = [left, rest, whole].map((each) => decoded(each, decodeEvents))
-  if (!before || !after || !all || !isStream(before) || !isStream(after) || !isStream(all)) {
+  const before = decoded(left, decodeEvents)
+  const after = decoded(rest, decodeEvents)
+  const all = decoded(whole, decodeEvents)
+  if (!isStream(before) || !isStream(after) || !isStream(all)) {
     const refused = [left, rest, whole].find((each) => !isStream(each)) ?? whole
     const fault = { expected: 'status 200', came: refusalIn(refused) }
     return names.map((name) => faultCheck(name, fault, ''))
@@ -189,25 +174,17 @@ export function resumeChecks(resume: ResponsesRecord['resume']): Check[] {
   const joined = [...comparable(before), ...comparable(after)]
   const expected = 'the events before and after a disconnect add up to the stream'
   const fine = `${comparable(before).length} events, then ${comparable(after).length}`
-  return [
-    faultCheck('resume live', differenceOf(joined, events, expected), fine),
-    faultCheck('resume', resumedFault(resumed, events), `after ${resumed.length} numbers`),
-  ]
-}
-
-function resumedFault(
-  resumed: NonNullable<ResponsesRecord['resume']>['resumed'],
-  events: readonly Json[],
-): Fault | undefined {
-  for (const { after, recorded } of resumed) {
-    const expected = `exactly the events after ${after}`
+  const resumedFault = firstOf(resumed, ({ after: number, recorded }) => {
+    const expected = `exactly the events after ${number}`
     const stream = decoded(recorded, decodeEvents)
     if (!isStream(stream)) return { expected, came: refusalIn(recorded) }
-    const wanted = events.filter((event) => numberOf(event) > after)
-    const fault = differenceOf(comparable(stream), wanted, expected)
-    if (fault !== undefined) return fault
-  }
-  return undefined
+    const wanted = events.filter((event) => numberOf(event) > number)
+    return differenceOf(comparable(stream), wanted, expected)
+  })
+  return [
+    faultCheck('resume live', differenceOf(joined, events, expected), fine),
+    faultCheck('resume', resumedFault, `after ${resumed.length} numbers`),
+  ]
 }
 
 function differenceOf(
@@ -228,50 +205,37 @@ export function cancelCheck(cancel: ResponsesRecord['cancel']): Check {
   if (cancel === undefined) return skipped(name, 'needs background')
   const { first, second, retrieved, replay } = cancel
   const answers = [first, second, retrieved]
-  const states = answers.map((each) => ('status' in each ? responseIn(each)?.['status'] : 'none'))
-  return optionalCheck(
-    name,
-    first,
+  const states = answers.map((each) => ('status' in each ? jsonIn(each)?.['status'] : 'none'))
+  const [state] = states
+  const answersFault = expecting(
+    'the cancelled response, also the second time and when retrieved',
     () => {
       const refused = answers.find((each) => 'reason' in each || each.status !== 200)
-      const came =
-        refused === undefined || 'reason' in refused
-          ? states.map(shown).join(', ')
-          : `status ${refused.status}: ${shown(refused.body)}`
-      const isSame = ENDED.has(states[0]) && new Set(states).size === 1
-      if (refused !== undefined || !isSame) {
-        return { expected: 'the cancelled response, also the second time and when retrieved', came }
-      }
-      return replayFault(replay, states[0])
+      if (refused && 'status' in refused) return came(refused)
+      const isSame = ENDED.has(state) && new Set(states).size === 1
+      return isSame && !refused ? undefined : states.map(shown).join(', ')
     },
-    `${shown(states[0])}, also the second time, with one end`,
   )
+  const replayFault = expecting(`one terminal event, with status ${shown(state)}`, (): Finding => {
+    const stream = decoded(replay, decodeEvents)
+    if (!isStream(stream)) return undefined
+    const terminals = terminalsOf(stream)
+    if (terminals.length !== 1) return `${terminals.length} of them`
+    const status = finalResponse(stream)?.['status']
+    return status === state ? undefined : `status: ${shown(status)}`
+  })
+  const rule: Rule<Answer> = (each) => answersFault(each) ?? replayFault(each)
+  return optionalCheck(name, first, rule, `${shown(state)}, also the second time, with one end`)
 }
 
-function replayFault(replay: Recorded, status: unknown): Fault | undefined {
-  const stream = decoded(replay, decodeEvents)
-  if (!isStream(stream)) return undefined
-  const expected = `one terminal event, with status ${shown(status)}`
-  const terminals = terminalsOf(stream)
-  if (terminals.length !== 1) return { expected, came: `${terminals.length} of them` }
-  const { status: came } = finalResponse(stream) ?? {}
-  return came === status ? undefined : { expected, came: `status: ${shown(came)}` }
-}
-
-export function deleteCheck(record: ResponsesRecord['deletion'], id: string | undefined): Check {
-  return optionalCheck(
-    'delete',
-    record?.deleted,
-    (answer) => {
-      const { id: came, deleted } = responseIn(answer) ?? {}
-      if (answer.status !== 200 || came !== id || deleted !== true) {
-        const expected = '{"id","object":"response","deleted":true}'
-        return { expected, came: `status ${answer.status}: ${shown(answer.body)}` }
-      }
-      const after = record?.retrieved
-      if (after === undefined || 'reason' in after) return undefined
-      return refusalFault(after, [404])
-    },
-    'gone afterwards',
-  )
+export function deleteCheck(record: ResponsesRecord['deletion'], id: unknown): Check {
+  const rule: Rule<Answer> = (answer) => {
+    const { id: deletedId, deleted } = jsonIn(answer) ?? {}
+    if (answer.status !== 200 || deletedId !== id || deleted !== true) {
+      return { expected: '{"id","object":"response","deleted":true}', came: came(answer) }
+    }
+    const after = record?.retrieved
+    return after && 'status' in after ? refusalFault(after, [404]) : undefined
+  }
+  return optionalCheck('delete', record?.deleted, rule, 'gone afterwards')
 }

@@ -4,9 +4,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { caseCount } from '../../../../../../test/case-count.ts'
 import {
-  callsFor,
   judgeMessages,
   type MessagesRecord,
+  messagesRequests,
   recordMessages,
 } from '../../../../../conformance/src/endpoint/messages-checks.ts'
 import {
@@ -25,7 +25,7 @@ let once: Promise<MessagesRecord> | undefined
 function recorded(): Promise<MessagesRecord> {
   once ??= capableGateway().then(({ url }) => {
     const endpoint = endpointAt(url, 'messages')
-    return recordMessages(endpoint, callsFor(endpoint, MODEL))
+    return recordMessages(endpoint, messagesRequests(endpoint, MODEL))
   })
   return once
 }
