@@ -13,6 +13,7 @@ import { type Check, skipped } from './check.ts'
 import {
   abortCheck,
   createRequests,
+  type Decoded,
   decoded,
   type Endpoint,
   firstAnswer,
@@ -21,7 +22,6 @@ import {
   PROMPTS,
   plainCheck,
   REFUSAL_LIMIT_MS,
-  type Recorded,
   type Requests,
   record,
   refusalCheck,
@@ -33,7 +33,7 @@ import {
   WRONG_KEY,
 } from './exchange.ts'
 import { bearer, call, type HttpCall } from './http.ts'
-import { type DecodedStream, decodeStream, type StreamCall } from './recording.ts'
+import type { StreamCall } from './recording.ts'
 
 const ask = (content: string) => ({ messages: [{ role: 'user', content }] })
 const REPEAT = ask(PROMPTS.repeat)
@@ -59,7 +59,7 @@ export async function chatChecks(
 }
 
 async function modelChecks(endpoint: Endpoint, { plain, stream }: Requests): Promise<Check[]> {
-  const read = async (request: StreamCall) => decoded(await record(endpoint, request), decodeStream)
+  const read = async (request: StreamCall) => decoded(await record(endpoint, request))
   const answer = await firstAnswer(endpoint, plain(REPEAT))
   const text = await read(stream('a text', REPEAT))
   const withUsage = { ...REPEAT, stream_options: { include_usage: true } }
@@ -77,7 +77,7 @@ async function modelChecks(endpoint: Endpoint, { plain, stream }: Requests): Pro
   ]
 }
 
-function toolChecks(tool: Recorded<DecodedStream>, parallel: Recorded<DecodedStream>): Check[] {
+function toolChecks(tool: Decoded, parallel: Decoded): Check[] {
   const streams = [tool, parallel].filter(isStream).filter((each) => callsOf(each).length > 0)
   if (streams.length === 0) return [noCallWarning(tool)]
   const name = 'parallel calls'

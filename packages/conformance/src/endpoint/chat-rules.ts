@@ -9,6 +9,7 @@ import {
   type Finding,
   fieldFault,
   isCount,
+  isText,
   isWord,
   type Json,
   measure,
@@ -21,14 +22,29 @@ import {
   typeFault,
   utf8Rule,
 } from './fault.ts'
-import {
-  type Chunk,
-  type DecodedStream,
-  deltasOf,
-  finishesOf,
-  recordsIn,
-  textsOf,
-} from './recording.ts'
+import { type NamedEvent, recordsIn, type SseRecording } from './recording.ts'
+
+function choicesOf({ json }: NamedEvent): Record<string, unknown>[] {
+  return recordsIn(json['choices'])
+}
+
+function deltasOf(events: readonly NamedEvent[]): Json[] {
+  return events.flatMap(choicesOf).map(({ delta }) => (isRecord(delta) ? delta : {}))
+}
+
+/** The finish reasons of a stream, each with the index of its chunk. */
+function finishesOf({ events }: SseRecording) {
+  return events.flatMap((event, at) =>
+    choicesOf(event).flatMap(({ finish_reason: reason = null }) =>
+      reason === null ? [] : [{ reason, at }],
+    ),
+  )
+}
+
+function textsOf({ events }: SseRecording): string[] {
+  const contents = deltasOf(events).map(({ content }) => content)
+  return contents.filter(isText).filter((content) => content !== '')
+}
 
 export const modelsFault = expecting<PlainAnswer>(
   '{"object":"list","data":[{"id":"…","object":"model"}]}',
@@ -84,11 +100,10 @@ export const refusalFault = refusalRule(
 
 const OBJECT = 'chat.completion.chunk'
 
-/** Rules for every stream. */
-export const STREAM_RULES: readonly NamedRule<DecodedStream>[] = [
+export const STREAM_RULES: readonly NamedRule<SseRecording>[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events without names, each a JSON object', framingFault],
-  utf8Rule<DecodedStream>(textsOf),
+  utf8Rule(textsOf),
   // Some servers return 200 and put the error into a chunk, where clients overlook it.
   rule('stream errors', 'none', 'an answer', (stream) => {
     const error = errorIn(stream)
@@ -110,8 +125,8 @@ export const STREAM_RULES: readonly NamedRule<DecodedStream>[] = [
       )
     },
   ),
-  rule('stream index', '0 in every choice', 'index: 0 in every choice', ({ chunks }) => {
-    const other = chunks.flatMap(({ choices }) => choices).find(({ index }) => index !== 0)
+  rule('stream index', '0 in every choice', 'index: 0 in every choice', ({ events }) => {
+    const other = events.flatMap(choicesOf).find(({ index }) => index !== 0)
     return other && `index: ${shown(other['index'])}`
   }),
   ['stream role', 'assistant, in the first chunk', roleFault],
@@ -130,14 +145,14 @@ export const STREAM_RULES: readonly NamedRule<DecodedStream>[] = [
     'usage unasked',
     'not sent',
     'no usage without stream_options.include_usage',
-    ({ chunks, asksUsage }) => {
-      const usage = chunks.find(({ json }) => isRecord(json['usage']))
+    ({ events, asksUsage }) => {
+      const usage = events.find(({ json }) => isRecord(json['usage']))
       return asksUsage || usage === undefined ? undefined : shownChunk(usage)
     },
   ),
 ]
 
-function framingFault(stream: DecodedStream): Fault | undefined {
+function framingFault(stream: SseRecording): Fault | undefined {
   const name = stream.names.find((each) => each !== 'error')
   return frameFault(
     stream,
@@ -147,23 +162,23 @@ function framingFault(stream: DecodedStream): Fault | undefined {
   )
 }
 
-function errorIn({ chunks }: DecodedStream): unknown {
-  return chunks.map(({ json }) => json['error']).find((error) => error)
+function errorIn({ events }: SseRecording): unknown {
+  return events.map(({ json }) => json['error']).find((error) => error)
 }
 
 /** Without chunks that only carry an error. */
-function answersOf({ chunks }: DecodedStream): readonly Chunk[] {
-  return chunks.filter(({ json }) => !json['error'])
+function answersOf({ events }: SseRecording): readonly NamedEvent[] {
+  return events.filter(({ json }) => !json['error'])
 }
 
 /** Without what all of them have. */
-function shownChunk(chunk: Chunk | undefined): string {
+function shownChunk(chunk: NamedEvent | undefined): string {
   if (chunk === undefined) return 'nothing'
   const { id: _id, object: _object, created: _created, model: _model, ...rest } = chunk.json
   return shown(rest)
 }
 
-function constant(field: 'id' | 'created' | 'model'): NamedRule<DecodedStream> {
+function constant(field: 'id' | 'created' | 'model'): NamedRule<SseRecording> {
   const expected = `the same ${field} in every chunk`
   return rule(`stream ${field}`, 'the same in all chunks', expected, (stream) => {
     const values = [...new Set(answersOf(stream).map(({ json }) => json[field]))]
@@ -176,8 +191,8 @@ function constant(field: 'id' | 'created' | 'model'): NamedRule<DecodedStream> {
 const ROLES = new Set<unknown>([undefined, null, 'assistant'])
 
 /** Some clients drop content before the role, others chunks with an empty role. */
-function roleFault(stream: DecodedStream): Fault | undefined {
-  const deltas = deltasOf(stream)
+function roleFault(stream: SseRecording): Fault | undefined {
+  const deltas = deltasOf(stream.events)
   const [first] = deltas
   if (first !== undefined && first['role'] !== 'assistant') {
     return { expected: 'role: "assistant" in the first delta', came: `delta: ${shown(first)}` }
@@ -194,9 +209,9 @@ const REASONS: readonly unknown[] = [
   'function_call',
 ]
 
-function finishFault(stream: DecodedStream): Fault | undefined {
+function finishFault(stream: SseRecording): Fault | undefined {
   const expected = 'one finish_reason, in the last chunk that has a choice'
-  const { chunks, hasDone, ending } = stream
+  const { events: chunks, hasDone, ending } = stream
   const finishes = finishesOf(stream)
   const [first] = finishes
   if (first === undefined) {
@@ -210,20 +225,20 @@ function finishFault(stream: DecodedStream): Fault | undefined {
   if (!REASONS.includes(first.reason)) {
     return { expected: `one of ${REASONS.join(', ')}`, came: shown(first.reason) }
   }
-  const later = chunks.slice(first.at + 1).find(({ choices }) => choices.length > 0)
+  const later = chunks.slice(first.at + 1).find((chunk) => choicesOf(chunk).length > 0)
   return later && { expected, came: `after it: ${shownChunk(later)}` }
 }
 
-function findEnd(stream: DecodedStream): Finding {
-  const { hasDone, rest, chunks } = stream
+function findEnd(stream: SseRecording): Finding {
+  const { hasDone, rest, events } = stream
   if (hasDone) return rest.length === 0 ? undefined : `after it: ${shown(rest[0])}`
   // The finish rule reports a truncated stream.
   if (finishesOf(stream).length === 0 && errorIn(stream) === undefined) return undefined
-  return `none; the last is ${shownChunk(chunks.at(-1))}`
+  return `none; the last is ${shownChunk(events.at(-1))}`
 }
 
 /** For the stream of a plain text. */
-export function textFault(stream: DecodedStream): Fault | undefined {
+export function textFault(stream: SseRecording): Fault | undefined {
   const texts = textsOf(stream)
   if (texts.length === 0) return { expected: 'text in delta.content', came: 'no text at all' }
   // Whether each part is the accumulated text rather than a delta.
@@ -235,45 +250,44 @@ export function textFault(stream: DecodedStream): Fault | undefined {
 }
 
 /** Whether the stream is complete. Some rules do not apply to a truncated one. */
-function isWhole(stream: DecodedStream): boolean {
+function isWhole(stream: SseRecording): boolean {
   return finishesOf(stream).length > 0 && errorIn(stream) === undefined
 }
 
 /** For the stream with `include_usage`. */
-export function usageFault(stream: DecodedStream): Fault | undefined {
+export function usageFault(stream: SseRecording): Fault | undefined {
   const expected = 'one chunk with usage and choices: [] between the finish and [DONE]'
-  const chunks = stream.chunks.filter(({ json }) => isRecord(json['usage']))
+  const chunks = stream.events.filter(({ json }) => isRecord(json['usage']))
   const [first] = chunks
   if (first === undefined) {
     return isWhole(stream) ? { expected, came: 'no chunk with usage' } : undefined
   }
   if (chunks.length > 1) return { expected, came: `${chunks.length} chunks with usage` }
-  if (first.choices.length > 0) return { expected, came: `usage in ${shownChunk(first)}` }
+  if (choicesOf(first).length > 0) return { expected, came: `usage in ${shownChunk(first)}` }
   const { usage } = first.json
   if (!isUsage(usage)) return { expected: 'counts of tokens', came: `usage: ${shown(usage)}` }
   const [finish] = finishesOf(stream)
-  const isLast = finish === undefined || stream.chunks.indexOf(first) > finish.at
+  const isLast = finish === undefined || stream.events.indexOf(first) > finish.at
   return isLast ? undefined : { expected, came: 'usage before the finish_reason' }
 }
 
 type Fragment = Readonly<Record<string, unknown>>
 
-/** A tool call with its fragments. */
 interface ToolCall {
   readonly id: unknown
   readonly index: unknown
   readonly fragments: Fragment[]
 }
 
-function fragmentsOf(stream: DecodedStream): Fragment[] {
-  return deltasOf(stream).flatMap(({ tool_calls: calls }) => recordsIn(calls))
+function fragmentsOf(stream: SseRecording): Fragment[] {
+  return deltasOf(stream.events).flatMap(({ tool_calls: calls }) => recordsIn(calls))
 }
 
 /**
  * Assigns each fragment to the call that the server meant, even when it breaks the rules, so that one fault is
  * reported once: a new id opens a call, and a fragment without id and index belongs to the last one.
  */
-export function callsOf(stream: DecodedStream): ToolCall[] {
+export function callsOf(stream: SseRecording): ToolCall[] {
   const calls: ToolCall[] = []
   for (const fragment of fragmentsOf(stream)) {
     const { id, index } = fragment
@@ -292,7 +306,7 @@ function functionIn(fragment: Fragment | undefined): Record<string, unknown> {
   return isRecord(of) ? of : {}
 }
 
-export const TOOL_RULES: readonly NamedRule<DecodedStream>[] = [
+export const TOOL_RULES: readonly NamedRule<SseRecording>[] = [
   rule(
     'tool call',
     'id and name first',
@@ -314,7 +328,7 @@ export const TOOL_RULES: readonly NamedRule<DecodedStream>[] = [
   }),
 ]
 
-function toolIndexFault(stream: DecodedStream): Fault | undefined {
+function toolIndexFault(stream: SseRecording): Fault | undefined {
   const other = fragmentsOf(stream).find(({ index }) => !Number.isSafeInteger(index))
   if (other) return { expected: 'index in every fragment of a call', came: shown(other) }
   const moved = callsOf(stream).find(({ index, fragments }) =>
@@ -325,7 +339,7 @@ function toolIndexFault(stream: DecodedStream): Fault | undefined {
   )
 }
 
-function findArguments(stream: DecodedStream): Finding {
+function findArguments(stream: SseRecording): Finding {
   if (!isWhole(stream)) return undefined
   const texts = callsOf(stream).map(({ fragments }) => {
     const parts = fragments.map((fragment) => functionIn(fragment)['arguments'])
@@ -336,24 +350,21 @@ function findArguments(stream: DecodedStream): Finding {
 }
 
 /** Parallel calls need distinct indexes; clients merge fragments with the same index. */
-export const parallelFault = expecting<DecodedStream>(
-  'a distinct index for each call',
-  (stream) => {
-    const indices = callsOf(stream).map(({ index }) => index)
-    // Another rule reports a missing index.
-    const known = indices.filter((index) => index !== undefined)
-    return new Set(known).size === known.length ? undefined : `the indices ${indices.join(', ')}`
-  },
-)
+export const parallelFault = expecting<SseRecording>('a distinct index for each call', (stream) => {
+  const indices = callsOf(stream).map(({ index }) => index)
+  // Another rule reports a missing index.
+  const known = indices.filter((index) => index !== undefined)
+  return new Set(known).size === known.length ? undefined : `the indices ${indices.join(', ')}`
+})
 
-export function measurements({ chunks, reads }: DecodedStream): Check[] {
-  const usage = chunks.map(({ json }) => json['usage']).findLast(isRecord)
+export function measurements(stream: SseRecording): Check[] {
+  const usage = stream.events.map(({ json }) => json['usage']).findLast(isRecord)
   const tokens = usage?.['completion_tokens']
-  return measure({ reads, events: chunks, hasText, tokens, unit: 'chunks' })
+  return measure({ ...stream, hasText, tokens, unit: 'chunks' })
 }
 
-function hasText(chunk: Chunk): boolean {
-  return deltasOf({ chunks: [chunk] }).some(({ content, reasoning, reasoning_content: thought }) =>
+function hasText(chunk: NamedEvent): boolean {
+  return deltasOf([chunk]).some(({ content, reasoning, reasoning_content: thought }) =>
     [content, reasoning, thought].some(isWord),
   )
 }

@@ -2,7 +2,6 @@ import type { Redact } from '@turnstream/core/internal/protocol/redaction'
 
 export type Verdict = 'ok' | 'warn' | 'fail' | 'skipped'
 
-/** The result of one check. */
 export interface Check {
   /** A stable name, for scripts. */
   readonly name: string

@@ -2,20 +2,12 @@ import { chatChecks } from './chat-checks.ts'
 import { modelsFault, modelsOf } from './chat-rules.ts'
 import { type Check, fail, ok } from './check.ts'
 import { type Api, type Endpoint, plainCheck, REFUSAL_LIMIT_MS, Unanswered } from './exchange.ts'
-import type { Rule } from './fault.ts'
-import { bearer, call, type HttpCall } from './http.ts'
+import { bearer, call } from './http.ts'
 import { anthropicHeaders, messagesChecks } from './messages-checks.ts'
 import { messagesModelsFault } from './messages-rules.ts'
 import { responsesChecks } from './responses-checks.ts'
 
-interface ApiTest {
-  readonly headers: (key: string | undefined) => Readonly<Record<string, string>>
-  readonly modelsFault: Rule<{ readonly status: number; readonly body: string }>
-  readonly checks: (endpoint: Endpoint, model: string, models: HttpCall) => Promise<Check[]>
-  readonly variable: string
-}
-
-const TESTS: Record<Api, ApiTest> = {
+const TESTS = {
   chat: { headers: bearer, modelsFault, checks: chatChecks, variable: 'OPENAI_API_KEY' },
   responses: { headers: bearer, modelsFault, checks: responsesChecks, variable: 'OPENAI_API_KEY' },
   messages: {
@@ -24,9 +16,8 @@ const TESTS: Record<Api, ApiTest> = {
     checks: messagesChecks,
     variable: 'ANTHROPIC_API_KEY',
   },
-}
+} satisfies Record<Api, object>
 
-/** Tests a server. */
 export async function endpointChecks(endpoint: Endpoint): Promise<Check[]> {
   const { api, baseUrl, key, clock, onProgress } = endpoint
   const test = TESTS[api]

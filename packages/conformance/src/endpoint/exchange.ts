@@ -12,7 +12,13 @@ import {
   shown,
 } from './fault.ts'
 import { type Answer, call, type HttpCall, type NoAnswer } from './http.ts'
-import { decodeEvents, recordStream, type StreamCall, type StreamRecording } from './recording.ts'
+import {
+  decodeEvents,
+  recordStream,
+  type SseRecording,
+  type StreamCall,
+  type StreamRecording,
+} from './recording.ts'
 
 export const APIS = ['chat', 'responses', 'messages'] as const
 
@@ -20,13 +26,10 @@ export type Api = (typeof APIS)[number]
 
 export interface Endpoint {
   readonly api: Api
-  /** Without a trailing slash. */
   readonly baseUrl: string
   readonly key: string | undefined
-  /** Default: the first listed model. */
   readonly model: string | undefined
   readonly clock: Clock
-  /** Called with the name of the current check. */
   readonly onProgress: (about: string) => void
 }
 
@@ -36,8 +39,9 @@ export const REFUSAL_LIMIT_MS = 10_000
 
 export type Answered = Answer | NoAnswer
 
-/** What a server sent in response to a streaming request, raw or decoded. */
-export type Recorded<Stream extends StreamRecording = StreamRecording> = Stream | NoAnswer
+/** What a server sent in response to a streaming request. */
+export type Recorded = StreamRecording | NoAnswer
+export type Decoded = SseRecording | NoAnswer
 
 interface RequestOptions {
   readonly path: string
@@ -83,15 +87,12 @@ export async function record({ onProgress }: Endpoint, streamCall: StreamCall): 
   return recordStream(streamCall)
 }
 
-export function decoded<Stream extends StreamRecording>(
-  recorded: Recorded,
-  decode: (recording: StreamRecording) => Stream,
-): Recorded<Stream> {
-  return 'reason' in recorded ? recorded : decode(recorded)
+export function decoded(recorded: Recorded): Decoded {
+  return 'reason' in recorded ? recorded : decodeEvents(recorded)
 }
 
 export function isStream<Stream extends StreamRecording>(
-  recorded: Recorded<Stream>,
+  recorded: Stream | NoAnswer,
 ): recorded is Stream {
   return !('reason' in recorded) && recorded.status === 200
 }
@@ -104,9 +105,9 @@ export function refusalIn(recorded: Recorded): string {
 }
 
 /** Applies each rule to all streams, and reports its first fault, which the others likely share. */
-export function ruleChecks<Stream extends StreamRecording>(
-  streams: readonly Stream[],
-  rules: readonly NamedRule<Stream>[],
+export function ruleChecks(
+  streams: readonly SseRecording[],
+  rules: readonly NamedRule<SseRecording>[],
 ): Check[] {
   return rules.map(([name, fine, rule]) => {
     const fault = firstOf(streams, (stream) => {
@@ -117,14 +118,13 @@ export function ruleChecks<Stream extends StreamRecording>(
   })
 }
 
-export function streamCheck<Stream extends StreamRecording>(
+export function streamCheck(
   name: string,
-  recorded: Recorded<Stream>,
-  rule: Rule<Stream>,
+  stream: Decoded,
+  rule: Rule<SseRecording>,
   fine: string,
 ): Check {
-  if (!isStream(recorded)) return skipped(name, 'no stream')
-  return faultCheck(name, rule(recorded), fine)
+  return isStream(stream) ? faultCheck(name, rule(stream), fine) : skipped(name, 'no stream')
 }
 
 export function plainCheck(
@@ -205,7 +205,7 @@ export function truncationCheck(
   const name = 'truncation'
   if (broken === undefined)
     return skipped(name, 'not testable: it needs a provider that breaks off')
-  const stream = decoded(broken, decodeEvents)
+  const stream = decoded(broken)
   const find = (): Finding => {
     if ('reason' in stream) return stream.reason
     const types = stream.events.map(({ json }) => json['type'])

@@ -37,12 +37,10 @@ export function failureReason(error: unknown): string {
   return reason
 }
 
-/** No header without a key. */
 export function bearer(key: string | undefined): Readonly<Record<string, string>> {
   return key === undefined ? {} : { authorization: `Bearer ${key}` }
 }
 
-/** Time limit of one network check. */
 export const LOOK_LIMIT_MS = 5000
 
 /** More than any model list or any response to the doctor. */
@@ -63,7 +61,6 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly body: string
-  /** Milliseconds since the epoch, by our clock. */
   readonly askedAt: number
   readonly answeredAt: number
 }
@@ -73,7 +70,6 @@ export interface NoAnswer {
   readonly reason: string
 }
 
-/** One request, bounded in time and size. */
 export async function call(options: HttpCall): Promise<Answer | NoAnswer> {
   const { clock, limitMs = LOOK_LIMIT_MS } = options
   const limit = new AbortController()

@@ -4,6 +4,7 @@ import {
   abortCheck,
   answeredFault,
   createRequests,
+  type Decoded,
   decoded,
   type Endpoint,
   firstAnswer,
@@ -32,7 +33,6 @@ import {
   callsOf,
   countFault,
   MESSAGES_RULES,
-  type MessagesStream,
   measurements,
   messageFault,
   missingTextFault,
@@ -42,7 +42,6 @@ import {
   streamedText,
   textOf,
 } from './messages-rules.ts'
-import { decodeEvents } from './recording.ts'
 import { isNotOffered } from './responses-object.ts'
 
 export function anthropicHeaders(key: string | undefined): Readonly<Record<string, string>> {
@@ -108,7 +107,6 @@ export async function recordMessages(endpoint: Endpoint, requests: Requests) {
   }
 }
 
-/** Everything a server of the Messages API sent. */
 export type MessagesRecord = Awaited<ReturnType<typeof recordMessages>>
 
 async function join(
@@ -118,7 +116,7 @@ async function join(
   text: Recorded,
 ): Promise<{ readonly message: Answered; readonly stream: Recorded } | undefined> {
   const id = jsonIn(answer)?.['id']
-  const stream = decoded(text, decodeEvents)
+  const stream = decoded(text)
   const textId = isStream(stream) ? startedMessage(stream)['id'] : undefined
   if (!isWord(id) || typeof textId !== 'string') return undefined
   const urlOf = (messageId: unknown) => `${common.url}/${encodeURIComponent(String(messageId))}`
@@ -127,11 +125,10 @@ async function join(
   return { message, stream: await record(endpoint, again) }
 }
 
-/** The checks of a recorded server. */
 export function judgeMessages(sent: MessagesRecord): Check[] {
   const { answer, count } = sent
-  const text = decoded(sent.text, decodeEvents)
-  const tool = decoded(sent.tool, decodeEvents)
+  const text = decoded(sent.text)
+  const tool = decoded(sent.tool)
   const refusals = [sent.unknownModel, sent.malformed, sent.wrongKey]
   const answers = [answer, ...refusals].flatMap((each) => (each && 'status' in each ? [each] : []))
   return [
@@ -160,7 +157,7 @@ export function judgeMessages(sent: MessagesRecord): Check[] {
 }
 
 /** Reading a message again is an extension of turnstream. */
-function joinCheck({ answer, joined }: MessagesRecord, text: Recorded<MessagesStream>): Check {
+function joinCheck({ answer, joined }: MessagesRecord, text: Decoded): Check {
   const name = 'join'
   if (joined === undefined) return skipped(name, 'no message')
   const { message, stream } = joined
@@ -172,14 +169,11 @@ function joinCheck({ answer, joined }: MessagesRecord, text: Recorded<MessagesSt
       const isSame = 'body' in answer && textOf(jsonIn(each)) === textOf(jsonIn(answer))
       const changed = { expected: 'the message that was sent', came: shown(each.body) }
       return messageFault(each) ?? (isSame ? undefined : changed)
-    }) ?? joinFault(decoded(stream, decodeEvents), text)
+    }) ?? joinFault(decoded(stream), text)
   return faultCheck(name, fault, 'the same message and stream (an extension of turnstream)')
 }
 
-function joinFault(
-  again: Recorded<MessagesStream>,
-  text: Recorded<MessagesStream>,
-): Fault | undefined {
+function joinFault(again: Decoded, text: Decoded): Fault | undefined {
   const expected = 'the stream again, from its start'
   if (!isStream(again)) return { expected, came: refusalIn(again) }
   if (!isStream(text)) return undefined

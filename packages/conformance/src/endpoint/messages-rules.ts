@@ -27,9 +27,6 @@ import {
 import type { Answer } from './http.ts'
 import { recordsIn, type SseRecording } from './recording.ts'
 
-/** A stream of the Messages API. */
-export type MessagesStream = SseRecording
-
 const TYPES: ReadonlySet<string> = new Set([
   'message_start',
   'content_block_start',
@@ -42,11 +39,11 @@ const TYPES: ReadonlySet<string> = new Set([
 ])
 
 /** All events but pings. */
-function eventsOf({ events }: MessagesStream): Json[] {
+function eventsOf({ events }: SseRecording): Json[] {
   return events.filter((event) => typeOf(event) !== 'ping').map(({ json }) => json)
 }
 
-function ofType(stream: MessagesStream, type: string): Json[] {
+function ofType(stream: SseRecording, type: string): Json[] {
   return eventsOf(stream).filter((event) => event['type'] === type)
 }
 
@@ -55,37 +52,34 @@ function partOf(event: Json | undefined, name: string): Json {
   return isRecord(part) ? part : {}
 }
 
-/** The message that a stream starts. */
-export function startedMessage(stream: MessagesStream): Json {
+export function startedMessage(stream: SseRecording): Json {
   return partOf(ofType(stream, 'message_start')[0], 'message')
 }
 
-function isComplete(stream: MessagesStream): boolean {
+function isComplete(stream: SseRecording): boolean {
   return ofType(stream, 'message_stop').length > 0 && ofType(stream, 'error').length === 0
 }
 
-function startedBlocks(stream: MessagesStream): Json[] {
+function startedBlocks(stream: SseRecording): Json[] {
   return ofType(stream, 'content_block_start').map((event) => partOf(event, 'content_block'))
 }
 
-export function callsOf(stream: MessagesStream): Json[] {
+export function callsOf(stream: SseRecording): Json[] {
   return startedBlocks(stream).filter(({ type }) => type === 'tool_use')
 }
 
-function deltasOf(stream: MessagesStream): Json[] {
+function deltasOf(stream: SseRecording): Json[] {
   return ofType(stream, 'content_block_delta').map((event) => partOf(event, 'delta'))
 }
 
-/** The text of a stream. */
-export function streamedText(stream: MessagesStream): string {
+export function streamedText(stream: SseRecording): string {
   return deltasOf(stream)
     .map(({ text }) => text)
     .filter((text) => typeof text === 'string')
     .join('')
 }
 
-/** Rules for every stream. */
-export const MESSAGES_RULES: readonly NamedRule<MessagesStream>[] = [
+export const MESSAGES_RULES: readonly NamedRule<SseRecording>[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events, named by their type', framingFault],
   utf8Rule((stream) => deltasOf(stream).flatMap(Object.values).filter(isText)),
@@ -129,14 +123,14 @@ function isHeartbeat(type: string): boolean {
   return /^(?:heartbeat|keep_?-?alive|ping)$/.test(type)
 }
 
-function findHeartbeat({ events }: MessagesStream): Finding {
+function findHeartbeat({ events }: SseRecording): Finding {
   const other = events.find((event) => isHeartbeat(typeOf(event)) && typeOf(event) !== 'ping')
   if (other !== undefined) return shown(other.json)
   const [first] = events
   return first && typeOf(first) === 'ping' ? 'a ping before message_start' : undefined
 }
 
-function startFault(stream: MessagesStream): Fault | undefined {
+function startFault(stream: SseRecording): Fault | undefined {
   const expected = 'one message_start, first, with content: [] and stop_reason: null'
   const starts = ofType(stream, 'message_start')
   if (starts.length !== 1) return { expected, came: `${starts.length} of them` }
@@ -159,7 +153,7 @@ function messageFields({ id, type, role, model }: Json): readonly Field[] {
   ]
 }
 
-function findBlock(stream: MessagesStream): Finding {
+function findBlock(stream: SseRecording): Finding {
   let open: unknown
   let next = 0
   for (const { type, index } of eventsOf(stream)) {
@@ -189,7 +183,7 @@ function indexOf({ index }: Json): number {
   return typeof index === 'number' ? index : -1
 }
 
-function deltaFault(stream: MessagesStream): Fault | undefined {
+function deltaFault(stream: SseRecording): Fault | undefined {
   const blocks = startedBlocks(stream)
   for (const event of ofType(stream, 'content_block_delta')) {
     const type = shown(blocks[indexOf(event)]?.['type'])
@@ -212,7 +206,7 @@ function isEmptyObject(value: unknown): boolean {
   return isRecord(value) && Object.keys(value).length === 0
 }
 
-function findEnd(stream: MessagesStream): Finding {
+function findEnd(stream: SseRecording): Finding {
   // An error also ends a stream; another rule reports it.
   if (ofType(stream, 'error').length > 0) return undefined
   const types = eventsOf(stream).map(({ type }) => shown(type))
@@ -236,11 +230,11 @@ const isTextReason: Test = (value) => value !== 'tool_use' && REASONS.includes(v
 
 const DONE_REASONS = new Set<unknown>(['end_turn', 'stop_sequence'])
 
-function stopReason(stream: MessagesStream): unknown {
+function stopReason(stream: SseRecording): unknown {
   return partOf(ofType(stream, 'message_delta').at(-1), 'delta')['stop_reason']
 }
 
-function stopFault(stream: MessagesStream): Fault | undefined {
+function stopFault(stream: SseRecording): Fault | undefined {
   if (ofType(stream, 'message_delta').length === 0) return undefined
   const reason = stopReason(stream)
   if (!REASONS.includes(reason)) {
@@ -254,7 +248,7 @@ function stopFault(stream: MessagesStream): Fault | undefined {
   return { expected, came: `stop_reason: ${shown(reason)} with ${calls} calls` }
 }
 
-function findInput(stream: MessagesStream): Finding {
+function findInput(stream: SseRecording): Finding {
   if (!isComplete(stream) || stopReason(stream) !== 'tool_use') return undefined
   for (const [at, block] of startedBlocks(stream).entries()) {
     if (block['type'] !== 'tool_use') continue
@@ -269,7 +263,7 @@ function findInput(stream: MessagesStream): Finding {
   return undefined
 }
 
-function findUsage(stream: MessagesStream): Finding {
+function findUsage(stream: SseRecording): Finding {
   const started = partOf(startedMessage(stream), 'usage')
   const end = ofType(stream, 'message_delta').at(-1)
   if (end === undefined) return undefined
@@ -280,7 +274,7 @@ function findUsage(stream: MessagesStream): Finding {
 }
 
 /** For the stream of a plain text. */
-export const missingTextFault = expecting<MessagesStream>('text in text_delta', (stream) =>
+export const missingTextFault = expecting<SseRecording>('text in text_delta', (stream) =>
   streamedText(stream) === '' ? 'no text at all' : undefined,
 )
 
@@ -288,12 +282,11 @@ function isDelta(event: SseRecording['events'][number]): boolean {
   return typeOf(event) === 'content_block_delta'
 }
 
-export function measurements(stream: MessagesStream): Check[] {
+export function measurements(stream: SseRecording): Check[] {
   const { output_tokens: tokens } = partOf(ofType(stream, 'message_delta').at(-1), 'usage')
   return measure({ ...stream, hasText: isDelta, tokens })
 }
 
-/** The text of a message. */
 export function textOf(message: Json | undefined): string {
   const texts = recordsIn(message?.['content']).map(({ text }) => text)
   return texts.filter(isText).join('')

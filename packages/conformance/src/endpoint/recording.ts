@@ -13,7 +13,6 @@ type Ending = 'closed' | 'broken' | 'late' | 'too long' | 'left open'
 
 /** Everything a server sent in response to one streaming request. */
 export interface StreamRecording {
-  /** A short description of the request. */
   readonly about: string
   readonly asksUsage?: boolean
   readonly status: number
@@ -33,7 +32,6 @@ export interface StreamCall extends HttpCall {
   readonly endsAt?: RegExp
 }
 
-/** How long a server may take to close a stream after its end. */
 const CLOSE_LIMIT_MS = 1000
 
 const DONE_SEEN = /^data: ?\[DONE\]$/m
@@ -81,18 +79,6 @@ export async function recordStream(call: StreamCall): Promise<StreamRecording | 
   return { about, asksUsage, ...head, reads, ending }
 }
 
-export interface Chunk {
-  readonly json: Readonly<Record<string, unknown>>
-  /** Its choices; empty when malformed. */
-  readonly choices: readonly Readonly<Record<string, unknown>>[]
-  readonly atMs: number
-}
-
-/** A recording as a client of Chat Completions would read it. */
-export interface DecodedStream extends Omit<SseRecording, 'events'> {
-  readonly chunks: readonly Chunk[]
-}
-
 /** The events of a recording, whatever they mean. */
 export interface SseRecording extends StreamRecording {
   /** The JSON objects before `[DONE]`. */
@@ -108,7 +94,7 @@ export interface SseRecording extends StreamRecording {
   readonly isCut: boolean
 }
 
-interface NamedEvent {
+export interface NamedEvent {
   /** Empty without a name. */
   readonly name: string
   readonly json: Readonly<Record<string, unknown>>
@@ -138,16 +124,6 @@ export function decodeEvents(recording: StreamRecording): SseRecording {
   }
 }
 
-export function decodeStream(recording: StreamRecording): DecodedStream {
-  const { events, ...rest } = decodeEvents(recording)
-  const chunks = events.map(({ json, atMs }) => ({
-    json,
-    atMs,
-    choices: recordsIn(json['choices']),
-  }))
-  return { ...rest, chunks }
-}
-
 function timed(events: readonly SseEvent[], atMs: number) {
   return events.map((event) => ({ ...event, atMs }))
 }
@@ -155,25 +131,4 @@ function timed(events: readonly SseEvent[], atMs: number) {
 /** The objects of a list; empty when it is not a list. */
 export function recordsIn(list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter(isRecord) : []
-}
-
-/** The deltas of all choices, in order. */
-export function deltasOf({ chunks }: Pick<DecodedStream, 'chunks'>): Record<string, unknown>[] {
-  return chunks.flatMap(({ choices }) => choices.map(({ delta }) => (isRecord(delta) ? delta : {})))
-}
-
-/** The finish reasons of a stream, each with the index of its chunk. */
-export function finishesOf({ chunks }: Pick<DecodedStream, 'chunks'>) {
-  return chunks.flatMap(({ choices }, at) =>
-    choices.flatMap(({ finish_reason: reason }) =>
-      reason === undefined || reason === null ? [] : [{ reason, at }],
-    ),
-  )
-}
-
-/** The text of a stream, one part per delta. */
-export function textsOf(stream: Pick<DecodedStream, 'chunks'>): string[] {
-  return deltasOf(stream).flatMap(({ content }) =>
-    typeof content === 'string' && content !== '' ? [content] : [],
-  )
 }

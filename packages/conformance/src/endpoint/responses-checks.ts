@@ -20,7 +20,6 @@ import {
 } from './exchange.ts'
 import { jsonIn } from './fault.ts'
 import { bearer, call, type HttpCall } from './http.ts'
-import { decodeEvents } from './recording.ts'
 import { judgeResponses, type ResponsesRecord } from './responses-judge.ts'
 import { comparable, numberOf, responseId } from './responses-rules.ts'
 import { offersBackground } from './responses-stored.ts'
@@ -179,12 +178,12 @@ export class ResponsesTester {
     const id = idOfStream(left)
     if (id === undefined) return undefined
     const complete = withoutCut(left)
-    const stream = decoded(complete, decodeEvents)
+    const stream = decoded(complete)
     const last = isStream(stream) ? numberOf(comparable(stream).at(-1)) : -1
     const rest = await this.#getStream('the rest', `/${id}?stream=true&starting_after=${last}`)
     const whole = await this.#getStream('all of it', `/${id}?stream=true`)
     const resumed: { readonly after: number; readonly recorded: Recorded }[] = []
-    const all = decoded(whole, decodeEvents)
+    const all = decoded(whole)
     for (const after of isStream(all) ? sampled(comparable(all).map(numberOf)) : []) {
       const path = `/${id}?stream=true&starting_after=${after}`
       const recorded = await this.#getStream(`the rest after ${after}`, path, REFUSAL_LIMIT_MS)
@@ -243,7 +242,7 @@ function idOf(answer: Answered): string | undefined {
 }
 
 function idOfStream(recorded: Recorded): string | undefined {
-  const stream = decoded(recorded, decodeEvents)
+  const stream = decoded(recorded)
   const id = isStream(stream) ? responseId(stream) : undefined
   return id === undefined ? undefined : encodeURIComponent(id)
 }

@@ -12,7 +12,7 @@ import {
   truncationCheck,
 } from './exchange.ts'
 import { faultCheck, jsonIn } from './fault.ts'
-import { decodeEvents } from './recording.ts'
+import type { SseRecording } from './recording.ts'
 import type { ResponsesTester } from './responses-checks.ts'
 import { answerFault, refusalFault } from './responses-object.ts'
 import {
@@ -22,7 +22,6 @@ import {
   measurements,
   missingTextFault,
   RESPONSES_RULES,
-  type ResponsesStream,
 } from './responses-rules.ts'
 import {
   backgroundChecks,
@@ -38,12 +37,11 @@ import {
 /** Everything a server of the Responses API sent. Undefined: not requested, because a prerequisite is missing. */
 export type ResponsesRecord = Awaited<ReturnType<ResponsesTester['record']>>
 
-/** The checks of a recorded server. */
 export function judgeResponses(record: ResponsesRecord): Check[] {
   const { answer, resume } = record
-  const text = decoded(record.text, decodeEvents)
-  const tool = decoded(record.tool, decodeEvents)
-  const resumed = resume ? [decoded(resume.whole, decodeEvents)] : []
+  const text = decoded(record.text)
+  const tool = decoded(record.tool)
+  const resumed = resume ? [decoded(resume.whole)] : []
   const streams = [text, tool, ...resumed].filter(isStream)
   const id = jsonIn(answer)?.['id']
   return [
@@ -70,7 +68,7 @@ export function judgeResponses(record: ResponsesRecord): Check[] {
 }
 
 /** OpenAI sends no `[DONE]` here, Open Responses requires it, and no client minds. */
-function doneCheck(streams: readonly ResponsesStream[]): Check {
+function doneCheck(streams: readonly SseRecording[]): Check {
   const name = 'stream done'
   if (streams.every(({ hasDone }) => hasDone)) return ok(name, '[DONE] last')
   const found = 'no [DONE], which Open Responses requires'

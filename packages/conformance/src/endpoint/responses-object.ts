@@ -67,7 +67,6 @@ export function membersFault(response: Json): Fault | undefined {
   ])
 }
 
-/** The usage of a response that has ended. */
 export function usageFault({ usage }: Json): Fault | undefined {
   const expected = 'input_tokens, output_tokens, their sum, and the details of both'
   const came = `usage: ${shown(usage)}`
@@ -147,12 +146,10 @@ function partFields({ type, text, annotations, logprobs }: Json): Field[] {
   ]
 }
 
-/** The output items of a response. */
 export function outputOf(response: Json): Json[] {
   return recordsIn(response['output'])
 }
 
-/** The text of a response. */
 function textOf(response: Json): string {
   const parts = outputOf(response).flatMap((item) => recordsIn(item['content']))
   const texts = parts.filter(({ type }) => type === 'output_text').map(({ text }) => text)

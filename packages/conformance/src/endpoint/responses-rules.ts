@@ -20,9 +20,6 @@ import {
 import { recordsIn, type SseRecording } from './recording.ts'
 import { itemFault, itemIdFault, membersFault, outputOf, usageFault } from './responses-object.ts'
 
-/** A stream of the Responses API. */
-export type ResponsesStream = SseRecording
-
 const KEEPALIVE = 'keepalive'
 
 const TERMINALS = ['response.completed', 'response.incomplete', 'response.failed']
@@ -62,36 +59,34 @@ const FURTHER_TYPES =
   /^response\.(apply_patch|audio|code_interpreter|file_search|image_generation|mcp|shell|web_search)|^\w+:/
 
 /** All events but heartbeats. */
-function eventsOf({ events }: ResponsesStream): Json[] {
+function eventsOf({ events }: SseRecording): Json[] {
   return events.filter((event) => typeOf(event) !== KEEPALIVE).map(({ json }) => json)
 }
 
-function ofType(stream: ResponsesStream, ...types: string[]): Json[] {
+function ofType(stream: SseRecording, ...types: string[]): Json[] {
   return eventsOf(stream).filter(({ type }) => types.includes(shown(type)))
 }
 
-/** The responses in the events of a stream. */
-function responsesIn(stream: ResponsesStream): Json[] {
+function responsesIn(stream: SseRecording): Json[] {
   return eventsOf(stream).flatMap(({ response }) => (isRecord(response) ? [response] : []))
 }
 
-export function terminalsOf(stream: ResponsesStream): Json[] {
+export function terminalsOf(stream: SseRecording): Json[] {
   return ofType(stream, ...TERMINALS)
 }
 
-/** The response in the terminal event. */
-export function finalResponse(stream: ResponsesStream): Json | undefined {
+export function finalResponse(stream: SseRecording): Json | undefined {
   const response = terminalsOf(stream).at(-1)?.['response']
   return isRecord(response) ? response : undefined
 }
 
-export function responseId(stream: ResponsesStream): string | undefined {
+export function responseId(stream: SseRecording): string | undefined {
   const id = responsesIn(stream)[0]?.['id']
   return typeof id === 'string' ? id : undefined
 }
 
 /** The events that end the items of a stream, by the place of the item: parallel calls end in any order. */
-function doneEvents(stream: ResponsesStream): Json[] {
+function doneEvents(stream: SseRecording): Json[] {
   const events = ofType(stream, 'response.output_item.done')
   return events.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
@@ -100,11 +95,11 @@ function placeOf({ output_index: index }: Json): number {
   return typeof index === 'number' ? index : -1
 }
 
-function doneItems(stream: ResponsesStream): Json[] {
+function doneItems(stream: SseRecording): Json[] {
   return doneEvents(stream).flatMap(({ item }) => (isRecord(item) ? [item] : []))
 }
 
-export function callsOf(stream: ResponsesStream): Json[] {
+export function callsOf(stream: SseRecording): Json[] {
   return doneItems(stream).filter(({ type }) => type === 'function_call')
 }
 
@@ -114,8 +109,7 @@ function brief(event: Json | undefined): string {
   return shown(rest)
 }
 
-/** Rules for every stream. */
-export const RESPONSES_RULES: readonly NamedRule<ResponsesStream>[] = [
+export const RESPONSES_RULES: readonly NamedRule<SseRecording>[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events, named by their type', frameFault],
   utf8Rule((stream) => textsIn(eventsOf(stream))),
@@ -179,7 +173,7 @@ export const RESPONSES_RULES: readonly NamedRule<ResponsesStream>[] = [
   ],
 ]
 
-function frameFault(stream: ResponsesStream): Fault | undefined {
+function frameFault(stream: SseRecording): Fault | undefined {
   const [late] = stream.rest
   if (late !== undefined) return { expected: 'nothing after [DONE]', came: shown(late) }
   return framingFault(stream)
@@ -193,7 +187,7 @@ function isHeartbeat(type: string): boolean {
   return type === KEEPALIVE || /^(?:response\.)?(?:heartbeat|keep_?-?alive|ping)$/.test(type)
 }
 
-function findHeartbeat({ events }: ResponsesStream): Finding {
+function findHeartbeat({ events }: SseRecording): Finding {
   const beats = events.filter((event) => isHeartbeat(typeOf(event)))
   const other = beats.find(
     (event) => typeOf(event) !== KEEPALIVE || !isCount(event.json['sequence_number']),
@@ -204,7 +198,7 @@ function findHeartbeat({ events }: ResponsesStream): Finding {
 }
 
 /** A heartbeat may repeat the last number or have its own. */
-function findGap({ events }: ResponsesStream): Finding {
+function findGap({ events }: SseRecording): Finding {
   let next = 0
   for (const event of events) {
     const number = event.json['sequence_number']
@@ -215,7 +209,7 @@ function findGap({ events }: ResponsesStream): Finding {
   return undefined
 }
 
-function responseIdFault(stream: ResponsesStream): Fault | undefined {
+function responseIdFault(stream: SseRecording): Fault | undefined {
   const ids = [...new Set(responsesIn(stream).map(({ id }) => id))]
   if (ids.length > 1) return { expected: 'one response id', came: ids.map(shown).join(', ') }
   const [id] = ids
@@ -232,7 +226,7 @@ interface Place {
 const PART_EVENT =
   /^response\.(?:(output_text|refusal)|reasoning(?:_text|_summary_text)?|(?:content|reasoning_summary)_part)\.(added|delta|done)$/
 
-function findDisorder(stream: ResponsesStream): Finding {
+function findDisorder(stream: SseRecording): Finding {
   const places = new Map<unknown, Place>()
   for (const [at, event] of eventsOf(stream).entries()) {
     const type = shown(event['type'])
@@ -283,12 +277,12 @@ function misplacedPart(type: string, event: Json, { parts }: Place): Finding {
   return undefined
 }
 
-function findIndex(stream: ResponsesStream): Finding {
+function findIndex(stream: SseRecording): Finding {
   const added = ofType(stream, 'response.output_item.added').map((event) => event['output_index'])
   return added.every((index, at) => index === at) ? undefined : added.map(shown).join(', ')
 }
 
-function itemIdsFault(stream: ResponsesStream): Fault | undefined {
+function itemIdsFault(stream: SseRecording): Fault | undefined {
   const ids = new Map<unknown, unknown>()
   for (const event of eventsOf(stream)) {
     const { type, output_index: index, item, item_id } = event
@@ -308,7 +302,7 @@ function itemIdsFault(stream: ResponsesStream): Fault | undefined {
   return undefined
 }
 
-function findText(stream: ResponsesStream): Finding {
+function findText(stream: SseRecording): Finding {
   for (const { output_index: index, item } of doneEvents(stream)) {
     if (!isRecord(item)) continue
     const events = eventsOf(stream).filter((event) => event['output_index'] === index)
@@ -344,7 +338,7 @@ function repeatedTexts(part: Json, at: number, events: readonly Json[]): unknown
   return deltas.length === 0 ? whole : [textsIn(deltas).join(''), ...whole]
 }
 
-function findTerminal(stream: ResponsesStream): Finding {
+function findTerminal(stream: SseRecording): Finding {
   const terminals = terminalsOf(stream)
   const last = eventsOf(stream).at(-1)
   if (terminals.length === 0) return `0 of them, the last is ${brief(last)}`
@@ -352,7 +346,7 @@ function findTerminal(stream: ResponsesStream): Finding {
   return last === terminals[0] ? undefined : `after it: ${brief(last)}`
 }
 
-function statusFault(stream: ResponsesStream): Fault | undefined {
+function statusFault(stream: SseRecording): Fault | undefined {
   const [created] = responsesIn(stream)
   if (created !== undefined && !['queued', 'in_progress'].includes(shown(created['status']))) {
     const came = `status: ${shown(created['status'])} in the first event`
@@ -383,14 +377,14 @@ function statusFault(stream: ResponsesStream): Fault | undefined {
 }
 
 /** For the stream of a plain text. */
-export const missingTextFault = expecting<ResponsesStream>(
+export const missingTextFault = expecting<SseRecording>(
   'text in response.output_text.delta',
   (stream) =>
     ofType(stream, 'response.output_text.delta').length > 0 ? undefined : 'no text at all',
 )
 
 /** For a stream with a tool call. */
-export const argumentsFault = expecting<ResponsesStream>(
+export const argumentsFault = expecting<SseRecording>(
   'arguments that are a JSON object',
   (stream) => {
     const other = callsOf(stream).find(
@@ -401,7 +395,7 @@ export const argumentsFault = expecting<ResponsesStream>(
 )
 
 /** Events as a client compares them: without padding and heartbeats. */
-export function comparable(stream: ResponsesStream): Json[] {
+export function comparable(stream: SseRecording): Json[] {
   return eventsOf(stream).map(({ obfuscation: _padding, ...event }) => event)
 }
 
@@ -410,7 +404,7 @@ export function numberOf(event: Json | undefined): number {
   return typeof number === 'number' ? number : -1
 }
 
-export function measurements(stream: ResponsesStream): Check[] {
+export function measurements(stream: SseRecording): Check[] {
   const usage = finalResponse(stream)?.['usage']
   const tokens = isRecord(usage) ? usage['output_tokens'] : undefined
   return measure({ ...stream, hasText: ({ json }) => isText(json['delta']), tokens })

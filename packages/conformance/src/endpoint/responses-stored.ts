@@ -16,7 +16,7 @@ import {
   shown,
 } from './fault.ts'
 import type { Answer } from './http.ts'
-import { decodeEvents, recordsIn } from './recording.ts'
+import { recordsIn } from './recording.ts'
 import type { ResponsesRecord } from './responses-judge.ts'
 import { isNotOffered, refusalFault } from './responses-object.ts'
 import { comparable, finalResponse, numberOf, terminalsOf } from './responses-rules.ts'
@@ -27,7 +27,6 @@ const NOT_OFFERED = 'not offered'
 
 type Found = Answered | undefined
 
-/** Checks an answer of an optional route. */
 function optionalCheck(name: string, answer: Found, rule: Rule<Answer>, fine: string): Check {
   if (answer === undefined) return skipped(name, 'not requested')
   if ('status' in answer && isNotOffered(answer)) return skipped(name, NOT_OFFERED)
@@ -89,7 +88,6 @@ function listFault(answer: Answer, prompt: string): Fault | undefined {
   return isList ? undefined : { expected, came: came(answer) }
 }
 
-/** A response that continues another. */
 export function previousCheck(answer: Found, previousId: unknown): Check {
   const name = 'previous response'
   if (answer !== undefined && 'status' in answer && answer.status === 400) {
@@ -123,7 +121,6 @@ export function storeCheck(stored: Answered, retrieved: Found, unstored: Answere
   return faultCheck(name, okFault(unstored) ?? (store === false ? undefined : other), fine)
 }
 
-/** Whether a server runs responses in the background. */
 export function offersBackground(answer: Answered): boolean {
   return 'status' in answer && answer.status === 200 && jsonIn(answer)?.['background'] === true
 }
@@ -162,9 +159,9 @@ export function resumeChecks(resume: ResponsesRecord['resume']): Check[] {
   if (!('reason' in whole) && whole.status >= 400 && whole.status !== 429 && whole.status < 500) {
     return names.map((name) => skipped(name, NOT_OFFERED))
   }
-  const before = decoded(left, decodeEvents)
-  const after = decoded(rest, decodeEvents)
-  const all = decoded(whole, decodeEvents)
+  const before = decoded(left)
+  const after = decoded(rest)
+  const all = decoded(whole)
   if (!isStream(before) || !isStream(after) || !isStream(all)) {
     const refused = [left, rest, whole].find((each) => !isStream(each)) ?? whole
     const fault = { expected: 'status 200', came: refusalIn(refused) }
@@ -176,7 +173,7 @@ export function resumeChecks(resume: ResponsesRecord['resume']): Check[] {
   const fine = `${comparable(before).length} events, then ${comparable(after).length}`
   const resumedFault = firstOf(resumed, ({ after: number, recorded }) => {
     const expected = `exactly the events after ${number}`
-    const stream = decoded(recorded, decodeEvents)
+    const stream = decoded(recorded)
     if (!isStream(stream)) return { expected, came: refusalIn(recorded) }
     const wanted = events.filter((event) => numberOf(event) > number)
     return differenceOf(comparable(stream), wanted, expected)
@@ -217,7 +214,7 @@ export function cancelCheck(cancel: ResponsesRecord['cancel']): Check {
     },
   )
   const replayFault = expecting(`one terminal event, with status ${shown(state)}`, (): Finding => {
-    const stream = decoded(replay, decodeEvents)
+    const stream = decoded(replay)
     if (!isStream(stream)) return undefined
     const terminals = terminalsOf(stream)
     if (terminals.length !== 1) return `${terminals.length} of them`

@@ -17,7 +17,7 @@ import {
   usageFault,
 } from '../../../../../conformance/src/endpoint/chat-rules.ts'
 import {
-  decodeStream,
+  decodeEvents,
   type StreamRecording,
 } from '../../../../../conformance/src/endpoint/recording.ts'
 
@@ -37,7 +37,7 @@ function recordingOf(bytes: Uint8Array, cuts: readonly number[] = []): StreamRec
 
 /** The names of the rules that a recording breaks. */
 function brokenBy(recording: StreamRecording): string[] {
-  const stream = decodeStream(recording)
+  const stream = decodeEvents(recording)
   const toolRules = [
     ...TOOL_RULES.map(([name, , rule]) => [name, rule] as const),
     ['parallel calls', parallelFault] as const,
@@ -122,7 +122,7 @@ test('no rule throws on arbitrary bytes', () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 8 }), (events) => {
       const text = events.map((data) => `data: ${data}\n\n`).join('')
-      const stream = decodeStream(recordingOf(Buffer.from(text)))
+      const stream = decodeEvents(recordingOf(Buffer.from(text)))
       brokenBy(stream)
       textFault(stream)
       usageFault(stream)
@@ -168,7 +168,7 @@ test('no rule throws on arbitrary chunks of the right shape', () => {
   fc.assert(
     fc.property(fc.array(chunk, { maxLength: 6 }), (chunks) => {
       const text = chunks.map((each) => `data: ${JSON.stringify(each)}\n\n`).join('')
-      const stream = decodeStream(recordingOf(Buffer.from(`${text}data: [DONE]\n\n`)))
+      const stream = decodeEvents(recordingOf(Buffer.from(`${text}data: [DONE]\n\n`)))
       brokenBy(stream)
       textFault(stream)
       usageFault(stream)
@@ -221,7 +221,7 @@ test('time to first token and speed are computed from arrival times', () => {
     [620, chunk({ content: 'b' })],
     [630, 'data: {"choices":[],"usage":{"completion_tokens":10}}\n\n'],
   ] as const
-  const stream = decodeStream({
+  const stream = decodeEvents({
     ...recordingOf(new Uint8Array()),
     reads: reads.map(([atMs, text]) => ({ atMs, bytes: Buffer.from(text) })),
   })
