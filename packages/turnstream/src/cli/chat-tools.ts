@@ -3,11 +3,7 @@ import { resolve } from 'node:path'
 import type { Client, ClientTool, ToolAnswer } from '@turnstream/client'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { printable } from '@turnstream/core/internal/protocol/printable'
-import type {
-  Approval,
-  PendingCall,
-  StreamOutput,
-} from '@turnstream/core/internal/protocol/stream-output'
+import type { PendingCall, StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
 import { isFailure, UsageError } from './command.ts'
 import type { Terminal } from './terminal.ts'
 import { messageOf } from './text.ts'
@@ -37,9 +33,7 @@ export class OpenCalls {
 
   #hint(): string {
     const call = this.#calls[this.#results.length]
-    if (call === undefined) return ''
-    const name = printable(call.toolName)
-    return `Pass the result of ${name} with /answer <text>.\n`
+    return call ? `Pass the result of ${printable(call.toolName)} with /answer <text>.\n` : ''
   }
 }
 
@@ -52,7 +46,8 @@ export function approvalQuestions(client: Client, turnId: string, terminal: Term
     if (approval?.status !== 'requested' || prompted.has(approval.id)) return
     prompted.add(approval.id)
     if (!terminal.isInteractive) {
-      terminal.writeError(`turnstream: waiting for approval: ${approvalPath(turnId, approval)}\n`)
+      const route = `POST /api/v2/runs/${encodeURIComponent(turnId)}/approvals/${approval.id}`
+      terminal.writeError(`turnstream: waiting for approval: ${printable(route)}\n`)
       return
     }
     const prompt = 'Run this tool? [y/N, or why not] '
@@ -66,10 +61,6 @@ export function approvalQuestions(client: Client, turnId: string, terminal: Term
       terminal.writeError(`turnstream: ${printable(messageOf(error))}\n`)
     }
   }
-}
-
-function approvalPath(turnId: string, { id }: Approval): string {
-  return printable(`POST /api/v2/runs/${encodeURIComponent(turnId)}/approvals/${id}`)
 }
 
 const MAX_REASON_CHARS = 1000

@@ -5,9 +5,7 @@ import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import { clip, printable } from '@turnstream/core/internal/protocol/printable'
 import type {
   Approval,
-  MessageSnapshot,
   StreamOutput,
-  Thinking,
   ToolCall,
 } from '@turnstream/core/internal/protocol/stream-output'
 import { approvalQuestions, OpenCalls, readTools } from './chat-tools.ts'
@@ -61,9 +59,7 @@ ${ABOUT_KEYS}`,
     const given = words.join(' ')
     if (given === '' && terminal.isInteractive && !json) return await converse(conversation, url)
     const prompt = given === '' ? await readPrompt(terminal.input) : given
-    if (prompt === '') {
-      throw new UsageError('no prompt: pass it as an argument or pipe it in')
-    }
+    if (prompt === '') throw new UsageError('no prompt: pass it as an argument or pipe it in')
     if (thread !== undefined) await check(conversation)
     const listener: Listener = json
       ? { show: (output) => terminal.write(jsonLine(output)) }
@@ -81,7 +77,7 @@ const COMMANDS = `/model <model>   use another model for the following prompts
 `
 
 /** A slash command: a slash and one word, with an optional argument. */
-const COMMAND = /^\/([a-z]+)(?:\s+(\S+))?$/
+const COMMAND = /^\/(?!answer\b)([a-z]+)(?:\s+(\S+))?$/
 
 const ANSWER = /^\/answer(?=\s|$)\s*(.*)$/s
 
@@ -97,9 +93,11 @@ async function converse(conversation: Conversation, urlOption?: string): Promise
     if (prompt === '') continue
     const [, result] = ANSWER.exec(prompt) ?? []
     const [, command, argument] = COMMAND.exec(prompt) ?? []
-    if (result !== undefined) exit = (await answerCall(conversation, result)) ?? exit
-    else if (command === undefined) exit = await answer(conversation, prompt)
-    else await write(runCommand(conversation, command, argument))
+    // The turn continues when every call has its result.
+    const question = result === undefined ? prompt : conversation.calls.answer(result)
+    if (command !== undefined) await write(runCommand(conversation, command, argument))
+    else if (result !== undefined && typeof question === 'string') await write(question)
+    else exit = await answer(conversation, question)
     await write('\n')
   }
   const { threadId } = conversation
@@ -121,17 +119,6 @@ async function answer(conversation: Conversation, question: Question): Promise<E
     if (!isFailure(error)) throw error
     return reportFailure(error, terminal, false)
   }
-}
-
-/** Continues the turn when every call has its result. */
-async function answerCall(
-  conversation: Conversation,
-  result: string,
-): Promise<ExitCode | undefined> {
-  const input = conversation.calls.answer(result)
-  if (typeof input !== 'string') return answer(conversation, input)
-  await conversation.terminal.write(input)
-  return undefined
 }
 
 function runCommand(conversation: Conversation, command: string, argument: string | undefined) {
@@ -194,7 +181,6 @@ interface Conversation {
   threadId: string | undefined
   /** The model of the next prompt; undefined is the gateway's default. */
   model: string | undefined
-  /** Definitions of client tools. */
   readonly tools: readonly ClientTool[] | undefined
   readonly calls: OpenCalls
 }
@@ -266,15 +252,11 @@ function cancelOnSignal(client: Client, turnId: string, terminal: Terminal): () 
   })
 }
 
-type Text = MessageSnapshot | Thinking
+type Text = Extract<StreamOutput, { type: 'message' | 'thinking' }>
 
-/**
- * Turns outputs into what a terminal prints: text as it grows, and everything else as lines. Output is
- * append-only, and nothing is printed twice.
- */
+/** Turns outputs into append-only text: messages as they grow, and everything else as lines. */
 export class ChatView {
-  readonly #style: Terminal['style']
-  readonly #columns: number
+  readonly #terminal: Pick<Terminal, 'style' | 'columns'>
   readonly #printed = new Map<string, string>()
   /** Stages of calls, and errors. */
   readonly #reported = new Set<string>()
@@ -282,9 +264,8 @@ export class ChatView {
   #current: string | undefined
   #isEmpty = true
 
-  constructor({ style, columns }: Pick<Terminal, 'style' | 'columns'>) {
-    this.#style = style
-    this.#columns = columns
+  constructor(terminal: Pick<Terminal, 'style' | 'columns'>) {
+    this.#terminal = terminal
   }
 
   /** The text to print for an output; empty when nothing is new. */
@@ -301,14 +282,13 @@ export class ChatView {
         return this.#toolCall(output)
       case 'turn_complete':
         return output.status === 'aborted'
-          ? `${this.#newLine()}${this.#style('yellow', '(stopped)')}\n`
+          ? `${this.#newLine()}${this.#terminal.style('yellow', '(stopped)')}\n`
           : this.#newLine()
       case 'turn_error':
         return this.#fault(output.error.code, output.error.message)
     }
   }
 
-  /** A line that is not part of the answer. */
   note(text: string): string {
     return `${this.#newLine()}${this.#dim(`(${text})`)}\n`
   }
@@ -344,7 +324,8 @@ export class ChatView {
     const answer =
       isAnswered && this.#isNew(`${itemId} answer`) ? this.note(describe(approval)) : ''
     if (status === 'update' || !this.#isNew(`${itemId} ${status}`)) return answer
-    const line = this.#style('cyan', clip(`⚙ ${describeCall(output)}`, this.#columns))
+    const { style, columns } = this.#terminal
+    const line = style('cyan', clip(`⚙ ${describeCall(output)}`, columns))
     const shown = `${answer}${this.#newLine()}${line}\n`
     this.#isEmpty = false
     return status === 'error' ? shown + this.#fault(errorCode ?? 'error', errorMessage) : shown
@@ -360,7 +341,7 @@ export class ChatView {
   #fault(code: string, message: string): string {
     const text = printable(`${code}: ${message}`)
     if (!this.#isNew(text)) return this.#newLine()
-    return `${this.#newLine()}${this.#style('red', `✗ ${text}`)}\n`
+    return `${this.#newLine()}${this.#terminal.style('red', `✗ ${text}`)}\n`
   }
 
   #newLine(): string {
@@ -373,7 +354,7 @@ export class ChatView {
   #dim(text: string): string {
     return text
       .split('\n')
-      .map((line) => (line === '' ? '' : this.#style('dim', line)))
+      .map((line) => (line === '' ? '' : this.#terminal.style('dim', line)))
       .join('\n')
   }
 }

@@ -6,7 +6,7 @@ import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { suggestion } from '@turnstream/core/internal/protocol/nearest'
 import { printable } from '@turnstream/core/internal/protocol/printable'
 import type { Terminal } from './terminal.ts'
-import { wrap } from './text.ts'
+import { messageOf, wrap } from './text.ts'
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
@@ -14,6 +14,17 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 /** Invalid command line or input. The message says what is wrong. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** The message of the UsageError that `read` throws; undefined if it throws none. */
+export function usageFault(read: () => unknown): string | undefined {
+  try {
+    read()
+    return undefined
+  } catch (error) {
+    if (error instanceof UsageError) return error.message
+    throw error
+  }
 }
 
 /** The command failed. The message says why; the code is the gateway's or ours. */
@@ -39,11 +50,9 @@ export type Options = Readonly<
     {
       /** The placeholder of the value in the help; missing for a switch. */
       readonly value?: string
-      /** What it does. May have several lines. */
       readonly about: string
       /** Shown in the help, in brackets after `about`. */
       readonly default?: string
-      /** The allowed values, if limited. */
       readonly choices?: readonly string[]
     }
   >
@@ -63,7 +72,6 @@ interface CommandLine<Table extends Options> {
   readonly words: readonly string[]
 }
 
-/** The positional arguments. */
 interface Words {
   /** For the error about too many or too few: `one file`. */
   readonly takes: string
@@ -73,16 +81,15 @@ interface Words {
   readonly choices?: readonly string[]
 }
 
-export interface Command<Table extends Options = Options> {
+export interface Command {
   readonly name: string
   /** One line, for the list of commands. */
   readonly summary: string
   readonly usage: readonly string[]
   readonly about?: string
-  readonly options: Table
+  readonly options: Options
   /** Options that the help of another command explains. */
   readonly furtherOptions?: Options
-  /** None by default. */
   readonly words?: Words
   readonly examples: readonly string[]
   readonly exitCodes: string
@@ -91,7 +98,8 @@ export interface Command<Table extends Options = Options> {
 
 /** Defines a command: `run` gets the parsed command line, and its failures are reported. */
 export function defineCommand<const Table extends Options>(
-  definition: Omit<Command<Table>, 'run'> & {
+  definition: Omit<Command, 'options' | 'run'> & {
+    readonly options: Table
     run(given: CommandLine<Table>, terminal: Terminal): Promise<ExitCode>
   },
 ): Command {
@@ -102,15 +110,12 @@ export function defineCommand<const Table extends Options>(
       try {
         return await definition.run(given, terminal)
       } catch (error) {
+        const isOurs = error instanceof TurnstreamError
+        if (!isOurs && !isFailure(error)) throw error
         const json = given.values['json'] === true
-        if (isFailure(error)) return reportFailure(error, terminal, json)
-        if (!(error instanceof TurnstreamError)) throw error
         const { code, message } = error
-        return reportFailure(
-          { code, message: json ? message : `${message} (${code})` },
-          terminal,
-          json,
-        )
+        const text = isOurs && !json ? `${message} (${code})` : message
+        return reportFailure({ code, message: text }, terminal, json)
       }
     },
   }
@@ -144,7 +149,6 @@ function section(title: string, lines: readonly string[]): string {
   return [title, ...lines.map((line) => `  ${line}`)].join('\n')
 }
 
-/** The description of a longer flag starts on the next line. */
 const MAX_FLAG_CHARS = 28
 
 function optionLines(options: Options): string[] {
@@ -172,7 +176,6 @@ export async function reportFailure(
   return EXIT.failed
 }
 
-/** Parses the value of an option with a limited set of names. */
 export function parseChoice<Name extends string>(
   option: string,
   text: string | undefined,
@@ -180,8 +183,8 @@ export function parseChoice<Name extends string>(
 ): Name {
   const name = names.find((candidate) => candidate === text)
   if (name !== undefined) return name
-  const got = text === undefined ? 'got nothing' : `got '${text}'`
-  throw new UsageError(`${option} takes one of ${names.join(', ')}; ${got}`)
+  const got = text === undefined ? 'nothing' : `'${text}'`
+  throw new UsageError(`${option} takes one of ${names.join(', ')}; got ${got}`)
 }
 
 /** Parses an action of a command. The input is not printed: it may be a key in the wrong place. */
@@ -210,7 +213,8 @@ export function parseOptions<const Table extends Options>(
     const allowPositionals = words !== undefined
     parsed = parseArgs({ args, options: Object.fromEntries(config), allowPositionals })
   } catch (error) {
-    throw optionError(error, Object.keys(options)) ?? error
+    const fault = optionFault(error, Object.keys(options))
+    throw fault === undefined ? error : new UsageError(fault)
   }
   const { values, positionals } = parsed
   if (words && (positionals.length < words.min || positionals.length > words.max)) {
@@ -219,41 +223,41 @@ export function parseOptions<const Table extends Options>(
   return { values: values as Values<Table>, words: positionals }
 }
 
-function optionError(error: unknown, names: readonly string[]): UsageError | undefined {
+function optionFault(error: unknown, names: readonly string[]): string | undefined {
   if (!(error instanceof TypeError) || !('code' in error)) return undefined
   const { message } = error
   // The first quoted part is the flag as typed, without its value.
   const typed = /'(.*?)(?: <value>)?'/s.exec(message)?.[1] ?? ''
+  const flags = names.map((name) => `--${name}`)
+  const advice = `; write one that starts with a dash as ${typed}=-…`
   switch (error.code) {
-    case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
-      const flags = names.map((name) => `--${name}`)
-      return new UsageError(`unknown option ${typed}${suggestion(typed, flags)}`)
-    }
+    case 'ERR_PARSE_ARGS_UNKNOWN_OPTION':
+      return `unknown option ${typed}${suggestion(typed, flags)}`
     case 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL':
-      return new UsageError(`unexpected argument '${typed}': this command only takes options`)
+      return `unexpected argument '${typed}': this command only takes options`
     case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
-      if (message.includes('does not take')) return new UsageError(`${typed} takes no value`)
-      return new UsageError(
-        message.includes('ambiguous')
-          ? `${typed} needs a value; write one that starts with a dash as ${typed}=-…`
-          : `${typed} needs a value`,
-      )
+      if (message.includes('does not take')) return `${typed} takes no value`
+      return `${typed} needs a value${message.includes('ambiguous') ? advice : ''}`
     default:
       return undefined
   }
 }
 
-const FILE_FAULTS: Readonly<Record<string, string>> = {
+export const FILE_FAULTS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EISDIR: 'is a directory',
   ENOENT: 'no such file',
 }
 
-/** Why a file cannot be read. */
+/** The code of an error of the system or of Node, such as ENOENT. */
+export function errorCode(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : undefined
+}
+
 export function fileFault(error: unknown, file: string): string {
-  if (!(error instanceof Error)) return `${file}: unreadable`
-  const reason = 'code' in error ? FILE_FAULTS[String(error.code)] : undefined
-  return reason === undefined ? error.message : `${file}: ${reason}`
+  const reason = FILE_FAULTS[errorCode(error) ?? '']
+  return reason === undefined ? messageOf(error) : `${file}: ${reason}`
 }
 
 /** The bytes of a file, or of standard input without a file. */

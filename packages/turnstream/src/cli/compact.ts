@@ -16,10 +16,8 @@ space for a second copy. It is safe to interrupt.`,
   exitCodes: '0 done · 1 failed, the store is unchanged · 2 usage error',
   async run({ values, words: [directory = ''] }, terminal) {
     const { clock, status, write } = terminal
-    const compaction = await compactEmbeddedLog(directory, {
-      clock,
-      onProgress: (bytes) => status(`${megabytes(bytes)} written`),
-    })
+    const onProgress = (bytes: number) => status(`${megabytes(bytes)} written`)
+    const compaction = await compactEmbeddedLog(directory, { clock, onProgress })
     status('')
     const { bytesBefore, bytesAfter } = compaction
     const freed = Math.round((1 - bytesAfter / bytesBefore) * 100)

@@ -28,7 +28,6 @@ In config.fish          turnstream completions fish | source`,
   })
 }
 
-/** The completions of a command. */
 export interface Completion {
   readonly name: string
   readonly summary: string
@@ -52,9 +51,8 @@ function toCompletion(command: Command): Completion {
 
 const GLOBAL_FLAGS = ['--help', '--version'] as const
 
-function firstWords(table: readonly Completion[]): string {
-  const names = new Set(table.map(({ name }) => name.split(' ', 1)[0] ?? ''))
-  return [...names, ...GLOBAL_FLAGS].join(' ')
+function firstWords(table: readonly Completion[]): string[] {
+  return [...new Set(table.map(({ name }) => name.split(' ', 1)[0] ?? '')), ...GLOBAL_FLAGS]
 }
 
 /** The verbs of commands with two words, such as `cassette record`, by the first word. */
@@ -69,37 +67,51 @@ function verbsByWord(table: readonly Completion[]): Map<string, string[]> {
 
 /** Completes the verb, or sets `command` to both words and `at` to the position after the first. */
 function verbCases(table: readonly Completion[], assign: Assign): string {
-  const cases = [...verbsByWord(table)].map(
+  const lines = [...verbsByWord(table)].map(
     ([word, verbs]) =>
       `    ${word}) if (( at == 2 )); then ${assign(verbs)}; else command+=" $second"; (( at -= 1 )); fi ;;`,
   )
-  return cases.join('\n')
+  return lines.join('\n')
 }
 
 type Assign = (words: readonly string[]) => string
 
-const assignInBash: Assign = (words) => `found='${words.join(' ')}'`
-const assignInZsh: Assign = (words) => `found=(${words.join(' ')})`
-
 /** The cases of an option that takes a value: a fixed name or a file. */
 function valueCases(table: readonly Completion[], assign: Assign): string {
-  const cases = table.flatMap(({ name, options }) =>
+  const lines = table.flatMap(({ name, options }) =>
     options
       .filter(({ takesValue }) => takesValue)
       .map(({ flag, choices }) => `      '${name} ${flag}') ${assign(choices)} ;;`),
   )
-  return cases.join('\n')
+  return lines.join('\n')
 }
 
 /** The cases of a first word, which is at position 2, and of a flag. `noDash` is a glob. */
 function wordCases(table: readonly Completion[], assign: Assign, noDash: string): string {
-  const cases = table.flatMap(({ name, words, options }) => {
+  const lines = table.flatMap(({ name, words, options }) => {
     const at = `${name} 2 `
     const first = `        '${at}'${noDash}*|'${at}') ${assign(words)} ;;`
     const flags = `        '${name} '*' -'*) ${assign(options.map(({ flag }) => flag))} ;;`
     return words.length === 0 ? [flags] : [first, flags]
   })
-  return cases.join('\n')
+  return lines.join('\n')
+}
+
+/** The part that bash and zsh have in common: sets `found` for the word at `at`. */
+function cases(table: readonly Completion[], assign: Assign, noDash: string): string {
+  return `  if (( at == 1 )); then
+    ${assign(firstWords(table))}
+  else
+    case $command in
+${verbCases(table, assign)}
+    esac
+    case "$command $before" in
+${valueCases(table, assign)}
+      *) case "$command $at $word" in
+${wordCases(table, assign, noDash)}
+      esac ;;
+    esac
+  fi`
 }
 
 /** bash falls back to file names (`-o default`). */
@@ -108,26 +120,14 @@ function bashScript(table: readonly Completion[]): string {
 _turnstream() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} found=''
   local command=\${COMP_WORDS[1]} second=\${COMP_WORDS[2]} at=$COMP_CWORD
-  if (( at == 1 )); then
-    found='${firstWords(table)}'
-  else
-    case $command in
-${verbCases(table, assignInBash)}
-    esac
-    case "$command $before" in
-${valueCases(table, assignInBash)}
-      *) case "$command $at $word" in
-${wordCases(table, assignInBash, '[!-]')}
-      esac ;;
-    esac
-  fi
+${cases(table, (words) => `found='${words.join(' ')}'`, '[!-]')}
   COMPREPLY=($(compgen -W "$found" -- "$word"))
 }
 complete -o default -F _turnstream turnstream
 `
 }
 
-/** The same cases as for bash. zsh counts words from 1, `at` as bash does. Works in `fpath` and with `source`. */
+/** zsh counts words from 1, `at` as bash does. Works in `fpath` and with `source`. */
 function zshScript(table: readonly Completion[]): string {
   return `#compdef turnstream
 # zsh completion for turnstream. In ~/.zshrc, after compinit: source <(turnstream completions zsh)
@@ -135,19 +135,7 @@ _turnstream() {
   local word=$words[CURRENT] before=$words[CURRENT-1]
   local command=$words[2] second=$words[3] at=$(( CURRENT - 1 ))
   local -a found
-  if (( at == 1 )); then
-    found=(${firstWords(table)})
-  else
-    case $command in
-${verbCases(table, assignInZsh)}
-    esac
-    case "$command $before" in
-${valueCases(table, assignInZsh)}
-      *) case "$command $at $word" in
-${wordCases(table, assignInZsh, '[^-]')}
-      esac ;;
-    esac
-  fi
+${cases(table, (words) => `found=(${words.join(' ')})`, '[^-]')}
   if (( $#found )); then compadd -- $found; else _files; fi
 }
 if [[ $funcstack[1] == _turnstream ]]; then _turnstream "$@"; else compdef _turnstream turnstream; fi

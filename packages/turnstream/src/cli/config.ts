@@ -54,10 +54,7 @@ const run: Command['run'] = async (args, terminal) => {
   return EXIT.done
 }
 
-/**
- * A setting as it is printed, without secrets. `value` is null when unset and without a default; `otherwise` is what
- * applies then. `origin` is the variable, the option or the key of the file.
- */
+/** `value` is null when unset and without a default; `otherwise` is what applies then. */
 export function printedSetting({ name, written }: SettingEntry, env: Terminal['env']) {
   const { secret, about }: Setting<unknown> = SETTINGS[name]
   if (written === undefined) {
@@ -79,7 +76,6 @@ function withoutCredentials(value: unknown): string | number | boolean | readonl
   return maskedUrl(String(value))
 }
 
-/** Masks user, password and query. */
 function maskedUrl(text: string): string {
   if (!/^[a-z][\w+.-]*:\/\//i.test(text)) return text
   const url = parseUrl(text)
@@ -96,11 +92,8 @@ function printedTool(setting: ToolSetting) {
   }
   if ('module' in setting) return { name: '*', kind: 'module', target: setting.module }
   const { name, mcp } = setting
-  return {
-    name: `${name}__*`,
-    kind: 'mcp',
-    target: 'url' in mcp ? maskedUrl(mcp.url) : mcp.command,
-  }
+  const target = 'url' in mcp ? maskedUrl(mcp.url) : mcp.command
+  return { name: `${name}__*`, kind: 'mcp', target }
 }
 
 function settingLines(
@@ -120,10 +113,7 @@ function settingLines(
   })
 }
 
-/**
- * The providers without their keys: the default first, then other active ones. `keyVariable` is the variable with the
- * key; a null `baseUrl` is the vendor's.
- */
+/** The providers without their keys, the default first, then other active ones. A null `baseUrl` is the vendor's. */
 function printedProviders(configuration: Configuration, active: readonly ConfiguredProvider[]) {
   const plans = providerPlans(configuration)
   const ids = new Set([...active.map(({ provider }) => provider.id), ...plans.map(({ id }) => id)])

@@ -87,14 +87,10 @@ const STREAM_START = /^[\s\uFEFF]*($|\{|:|(data|event|id|retry)(:|\n|\r|$))/
 interface RecognisedSource {
   readonly from: SourceName
   readonly source: EventReader
-  /** Whether the source has seen an unknown event type. */
   readonly hasUnknown: () => boolean
 }
 
-/**
- * Yields the events of the input. Buffers the first ones until one proves that the input has the expected
- * format. UsageError when it does not.
- */
+/** Yields the events, once one proves that the input has the expected format. UsageError when it does not. */
 async function* recognisedEvents(
   input: AsyncIterable<Uint8Array>,
   recognised: RecognisedSource,
@@ -166,15 +162,9 @@ function guessSource(head: Uint8Array, except: SourceName): SourceName | undefin
 
 function scoreOf(name: SourceName, head: Uint8Array): number {
   let unknown = 0
-  const onUnknown = () => {
-    unknown += 1
-  }
-  const source = createReader(name, SOURCES[name], {
-    runId: 'r',
-    threadId: 'h',
-    now: () => 0,
-    onUnknown,
-  })
+  const onUnknown = () => void (unknown += 1)
+  const ids = { runId: 'r', threadId: 'h' }
+  const source = createReader(name, SOURCES[name], { ...ids, now: () => 0, onUnknown })
   const events = [...source.feed(head), ...source.end()]
   const known = events.filter(({ type }) => !MEANINGLESS.has(type)).length
   const hasFailed = events.some(({ type }) => type === 'response_error')

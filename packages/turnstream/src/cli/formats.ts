@@ -5,10 +5,8 @@ import { EXIT, type ExitCode } from './command.ts'
 import type { Terminal } from './terminal.ts'
 import { wrap } from './text.ts'
 
-/** Lists of names in a help text are wrapped here. */
 export const NAMES_COLUMNS = 72
 
-/** The options of every command that writes events. */
 export const TARGET_OPTION = {
   value: 'format',
   about: wrap(TARGET_NAMES.join(' | '), NAMES_COLUMNS),
@@ -19,7 +17,6 @@ export const TARGET_FLAGS = {
   'include-usage': { about: 'with --to chat-completions: add a usage chunk at the end' },
 } as const
 
-/** Writes a stream to its end. `EXIT.failed` when a turn failed. */
 export async function writeEvents(
   events: AsyncIterable<StreamEvent>,
   to: TargetName,

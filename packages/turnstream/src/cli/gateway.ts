@@ -1,13 +1,9 @@
 import { type Client, createClient } from '@turnstream/client'
-import {
-  bearer,
-  failureReason,
-  readBounded,
-  tooLate,
-} from '@turnstream/conformance/internal/endpoint/http'
+import { failureReason, readBounded, tooLate } from '@turnstream/conformance/internal/endpoint/http'
 import { type Clock, sleep } from '@turnstream/core/internal/async/clock'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
-import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import { bearer } from '@turnstream/core/internal/formats/vendor-request'
+import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import { HEADERS } from '@turnstream/core/internal/protocol/names'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import { SseDecoder, type SseEvent } from '@turnstream/core/internal/sse/decode'
@@ -23,7 +19,6 @@ export const URL_OPTION = {
   about: `gateway URL (TURNSTREAM_URL, or ${DEFAULT_URL})`,
 } as const
 
-/** For the help of commands that call a gateway. */
 export const ABOUT_KEYS =
   'The API key is read from TURNSTREAM_KEY, or from the file that TURNSTREAM_KEY_FILE names.'
 
@@ -81,35 +76,28 @@ export class Gateway {
       baseUrl: this.url,
       token: key,
       clock,
-      fetch: async (address, init = {}) => {
-        try {
-          return await this.#fetchForClient(address as string, init)
-        } catch (error) {
+      fetch: (address, init = {}) =>
+        this.#fetchForClient(address as string, init).catch((error: unknown) => {
           if (!(error instanceof CommandError)) throw error
           // The client does not repeat such a request.
           const { code, message } = error
           return Response.json({ error: { code, message } }, { status: 400 })
-        }
-      },
+        }),
     })
   }
 
   /** Sends one GET. Rejects when the gateway is unreachable or refuses it. */
   async get(path: string): Promise<Response> {
-    const response = await this.#send(this.url + path, { headers: bearer(this.#key) }).catch(
-      (error: unknown) => {
-        throw error instanceof CommandError ? error : this.#lost(failureReason(error), error)
-      },
-    )
+    const request = this.#send(this.url + path, { headers: bearer(this.#key) })
+    const response = await request.catch((error: unknown) => {
+      throw error instanceof CommandError ? error : this.#lost(failureReason(error), error)
+    })
     if (!response.ok) throw await readRefusal(response)
     this.progressed()
     return response
   }
 
-  /**
-   * The frames of an event stream after a cursor. Resumes after a lost connection. Ends when the reader leaves the loop
-   * or the gateway returns 204. Throws a CommandError when it is refused, or when repeated attempts fail.
-   */
+  /** The frames after a cursor, over any number of connections, until the gateway returns 204 or refuses. */
   async *frames(
     path: string,
     from?: string,
@@ -194,9 +182,9 @@ export class Gateway {
     })
     try {
       const signals = [limit.signal, init.signal].flatMap((signal) => signal ?? [])
+      const signal = AbortSignal.any(signals)
       // Redirects could send a prompt and a key anywhere.
-      const redirect = 'manual'
-      const response = await fetch(address, { ...init, redirect, signal: AbortSignal.any(signals) })
+      const response = await fetch(address, { ...init, redirect: 'manual', signal })
       this.#isReached = true
       const isPassing = PASSING.has(response.status) && attempt < MAX_ATTEMPTS
       if (response.ok || isPassing) return response
@@ -217,7 +205,6 @@ export class Gateway {
   }
 }
 
-/** Fills the ids into a route. */
 export function path(route: string, ...ids: readonly string[]): string {
   return ids.reduce((filled, id) => filled.replace(/:\w+/, () => encodeURIComponent(id)), route)
 }
@@ -236,7 +223,6 @@ export function unreachable(url: string, cause: unknown): CommandError {
 
 const REFUSED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
-/** Whether a failed request never reached a server. */
 function isRefused(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     if ('code' in at && REFUSED.has(String(at.code))) return true
@@ -269,12 +255,12 @@ async function readRefusal(response: Response): Promise<CommandError> {
     const message = `${url} redirects to ${to}, and redirects are not followed. Pass --url ${to} if you trust it.`
     return new CommandError('REDIRECTED', message)
   }
-  const body = parseJsonSafe(await readBounded(response.body, MAX_REFUSAL_BYTES).catch(() => ''))
-  const error = isRecord(body) ? body['error'] : undefined
-  if (isRecord(error) && typeof error['code'] === 'string') {
-    const { code, message } = error
-    const text = typeof message === 'string' ? message : code
-    return new CommandError(code, ADVICE.get(code) ?? text)
+  const body = await readBounded(response.body, MAX_REFUSAL_BYTES).catch(() => '')
+  const error = parseJsonObject(body)?.['error']
+  const { code, message } = isRecord(error) ? error : {}
+  if (typeof code !== 'string') {
+    return new CommandError(`HTTP_${status}`, `${url} returned status ${status}`)
   }
-  return new CommandError(`HTTP_${status}`, `${url} returned status ${status}`)
+  const text = typeof message === 'string' ? message : code
+  return new CommandError(code, ADVICE.get(code) ?? text)
 }

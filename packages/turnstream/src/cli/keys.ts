@@ -26,18 +26,19 @@ import {
   parseKeysFile,
   sha256Of,
 } from '../server/auth/key-ring.ts'
-import { CommandError, defineCommand, EXIT, parseAction, UsageError } from './command.ts'
+import {
+  CommandError,
+  defineCommand,
+  EXIT,
+  errorCode,
+  FILE_FAULTS,
+  parseAction,
+  UsageError,
+} from './command.ts'
 import { readConfiguration } from './serve/configuration.ts'
 import type { Terminal } from './terminal.ts'
 
-/** The result of an action: as JSON, and as text for standard output and standard error. */
-interface Outcome {
-  readonly json: object
-  readonly text: string
-  readonly advice: string
-}
-
-/** Each takes the arguments after its name. */
+/** Each takes the arguments after its name. Returns JSON, and text for standard output and standard error. */
 const ACTIONS = { add, list, revoke }
 const ACTION_NAMES = ['add', 'list', 'revoke'] as const
 
@@ -83,8 +84,10 @@ function resolveKeysFile(option: string | undefined, { env, cwd }: Terminal): st
 
 const KEY_BYTES = 32
 const RELOAD = 'kill -HUP <pid>'
+const WAS_LAST =
+  'That was the last key. After a reload every request is refused, and no server will start.\n'
 
-function add(file: string, [tenant, given, ...rest]: readonly string[]): Outcome {
+function add(file: string, [tenant, given, ...rest]: readonly string[]) {
   if (tenant === undefined || rest.length > 0) {
     throw new UsageError('keys add takes a tenant, and a name for the key')
   }
@@ -102,7 +105,7 @@ function add(file: string, [tenant, given, ...rest]: readonly string[]): Outcome
   }
 }
 
-function list(file: string, words: readonly string[]): Outcome {
+function list(file: string, words: readonly string[]) {
   if (words.length > 0) throw new UsageError('keys list takes no arguments')
   const keys = readKeysFile(file).map((key) => ({ ...key, sha256: key.sha256.slice(0, 8) }))
   const rows = [{ tenant: 'tenant', name: 'name', sha256: 'sha256' }, ...keys]
@@ -118,7 +121,7 @@ function list(file: string, words: readonly string[]): Outcome {
   }
 }
 
-function revoke(file: string, [tenant, name, ...rest]: readonly string[]): Outcome {
+function revoke(file: string, [tenant, name, ...rest]: readonly string[]) {
   if (tenant === undefined || name === undefined || rest.length > 0) {
     throw new UsageError('keys revoke takes a tenant and a key name')
   }
@@ -130,11 +133,7 @@ function revoke(file: string, [tenant, name, ...rest]: readonly string[]): Outco
   return {
     json: { file, tenant, name },
     text: `Revoked ${tenant}/${name}.\n`,
-    advice:
-      `Servers using ${file} accept it until they reload: ${RELOAD}\n` +
-      (isLast
-        ? 'That was the last key. After a reload every request is refused, and no server will start.\n'
-        : ''),
+    advice: `Servers using ${file} accept it until they reload: ${RELOAD}\n${isLast ? WAS_LAST : ''}`,
   }
 }
 
@@ -155,10 +154,8 @@ function checkNames({ tenant, name }: KeyName): void {
 /** Adds a key to the text of a keys file and keeps everything else. */
 function withKey(text: string, { tenant, name, sha256 }: KeyEntry): string {
   if (linesOfKeysFile(text).some(({ key }) => key?.tenant === tenant && key.name === name)) {
-    throw new CommandError(
-      undefined,
-      `${tenant} already has a key named ${name}: choose another name, or revoke it first`,
-    )
+    const advice = 'choose another name, or revoke it first'
+    throw new CommandError(undefined, `${tenant} already has a key named ${name}: ${advice}`)
   }
   const before = text === '' || text.endsWith('\n') ? text : `${text}\n`
   return `${before}${tenant}:${name}:${sha256}\n`
@@ -177,10 +174,7 @@ export function readKeysFile(path: string): KeyEntry[] {
   return naming(path, () => parseKeysFile(readText(path)))
 }
 
-/**
- * Replaces the file atomically, or creates it for its owner only. Keeps mode and owner, because the server may run as
- * another user. KEYS_FILE_INVALID, also when the old or the new content is not a keys file.
- */
+/** Replaces the file atomically. Keeps mode and owner, because the server may run as another user. */
 function changeKeysFile(path: string, change: (text: string) => string): void {
   naming(path, () => {
     const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path
@@ -226,9 +220,8 @@ function openNew(path: string): number {
   }
 }
 
-const REASONS: Record<string, string> = {
-  ENOENT: 'no such file',
-  EACCES: 'permission denied',
+const REASONS: Readonly<Record<string, string>> = {
+  ...FILE_FAULTS,
   EPERM: 'only its owner can change it',
   EROFS: 'read-only file system',
 }
@@ -243,11 +236,6 @@ function naming<T>(path: string, run: () => T): T {
     if (code === undefined) throw error
     throw invalid(`${REASONS[code] ?? code} (${path})`)
   }
-}
-
-function errorCode(error: unknown): string | undefined {
-  const isCoded = error instanceof Error && 'code' in error && typeof error.code === 'string'
-  return isCoded ? String(error.code) : undefined
 }
 
 function invalid(detail: string): TurnstreamError {

@@ -25,9 +25,7 @@ and ended turns, and reconnects after a lost connection.
 ${ABOUT_KEYS}`,
   options: {
     url: URL_OPTION,
-    raw: {
-      about: `print raw events; takes the run id (the turn id, unless both were submitted)`,
-    },
+    raw: { about: 'print raw events; takes the run id (the turn id, unless both were submitted)' },
     from: { value: 'offset', about: 'start after this offset' },
     json: { about: 'print records as sent, as JSON lines' },
   },
@@ -59,7 +57,7 @@ interface Line {
   readonly title: string
   readonly detail: string
   readonly json: string
-  /** The outcome of the turn, on its last line. */
+  /** On the last line of the turn. */
   readonly outcome: TurnStatus | undefined
 }
 
@@ -86,10 +84,9 @@ async function* eventLines(
     if (name === SSE_EVENTS.resync) writeError(`turnstream: resync: ${clip(data, MAX_NOTE)}\n`)
     const event = name === '' ? parseJsonSafe(data) : undefined
     if (!isStreamEvent(event)) continue
-    const { type: title, payload } = event
-    const { type: _type, ...rest } = payload
+    const { type: _type, ...rest } = event.payload
     const detail = JSON.stringify(rest)
-    yield { offset, title, detail, json: data, outcome: endingOf(payload) }
+    yield { offset, title: event.type, detail, json: data, outcome: endingOf(event.payload) }
   }
 }
 
@@ -112,14 +109,7 @@ function outcomeOf(output: StreamOutput): TurnStatus | undefined {
 }
 
 function endingOf(payload: StreamEventPayload): TurnStatus | undefined {
-  switch (payload.type) {
-    case 'response_done':
-      return payload.status
-    case 'response_error':
-      return 'error'
-    case 'turn_aborted_by_user':
-      return 'aborted'
-    default:
-      return undefined
-  }
+  if (payload.type === 'response_done') return payload.status
+  if (payload.type === 'turn_aborted_by_user') return 'aborted'
+  return payload.type === 'response_error' ? 'error' : undefined
 }

@@ -6,9 +6,6 @@ import { escapeControls } from './text.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
-/** Signals that stop a process. */
-export type EndSignal = 'SIGINT' | 'SIGTERM'
-
 export interface AskOptions {
   /** Whether to ignore what was typed before the prompt, which cannot be meant as its answer. Default false. */
   readonly ignoresTypeAhead?: boolean
@@ -24,21 +21,18 @@ export interface Terminal {
   status: (text: string) => void
   /** The same for commands whose output is not on the screen, where it would show the progress itself. */
   progress: (text: string) => void
-  /** Styles text when colours are enabled. */
   style: (style: Style, text: string) => string
   columns: number
   clock: Clock
-  /** Whether input and output are a terminal. */
   isInteractive: boolean
   /** Prompts for a line; undefined after Ctrl-C or Ctrl-D. */
   ask: (prompt: string, options?: AskOptions) => Promise<string | undefined>
-  /** Listens for signals, which then do not end the process. Returns a function that stops listening. */
-  onSignal: (listener: (signal: EndSignal) => void) => () => void
+  /** Listens for SIGINT and SIGTERM, which then do not end the process. Returns a function that stops listening. */
+  onSignal: (listener: () => void) => () => void
   /** Listens for SIGHUP, which then does not end the process. */
   onHangup: (listener: () => void) => void
   /** Handles an uncaught error in place of Node, which would print all its properties. */
   onCrash: (listener: (error: unknown) => void) => void
-  /** Exits the process immediately. */
   exit: (code: number) => void
   env: Readonly<Record<string, string | undefined>>
   cwd: string
@@ -98,7 +92,6 @@ function statusLine(): Terminal['status'] {
   }
 }
 
-/** Prompts for lines and keeps a history for the arrow keys. */
 function questions(): Terminal['ask'] {
   let history: string[] = []
   return async (prompt, { ignoresTypeAhead = false } = {}) => {
@@ -107,8 +100,8 @@ function questions(): Terminal['ask'] {
       // Only while it prompts: otherwise Ctrl-C must stay a signal.
       const lines = createInterface({ input: process.stdin, output: process.stdout, history })
       let answer: string | undefined
-      lines.on('history', (kept) => {
-        history = kept
+      lines.on('history', (lastLines) => {
+        history = lastLines
       })
       lines.on('SIGINT', () => lines.close())
       lines.on('close', () => resolve(answer))
@@ -145,13 +138,9 @@ function discardTyped(): Promise<typeof CTRL_C | undefined> {
   })
 }
 
-const SIGNALS: readonly EndSignal[] = ['SIGINT', 'SIGTERM']
-
-function onSignal(listener: (signal: EndSignal) => void): () => void {
-  for (const signal of SIGNALS) process.on(signal, listener)
-  return () => {
-    for (const signal of SIGNALS) process.off(signal, listener)
-  }
+function onSignal(listener: () => void): () => void {
+  process.on('SIGINT', listener).on('SIGTERM', listener)
+  return () => void process.off('SIGINT', listener).off('SIGTERM', listener)
 }
 
 /** Short waits need no progress, and faster updates are unreadable. */

@@ -1,13 +1,9 @@
 import { CONTROLS } from '@turnstream/core/internal/protocol/printable'
 import type { StreamOutput, ToolCall } from '@turnstream/core/internal/protocol/stream-output'
 
-/** The escape sequences of `Terminal.style`. */
 const STYLE_OR_CONTROL = new RegExp(String.raw`\u001b\[\d{1,2}m|${CONTROLS}`, 'gu')
 
-/**
- * Escapes the control characters that are left in output, except our own styles. Inside JSON the escape is
- * the same value. Applied by the terminal to everything it writes, so no command can forget it.
- */
+/** Escapes control characters, except our own styles, in everything the terminal writes. Inside JSON the value is the same. */
 export function escapeControls(text: string): string {
   return text.replaceAll(STYLE_OR_CONTROL, (found) =>
     found.length > 1 ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,

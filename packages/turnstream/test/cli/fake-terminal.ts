@@ -1,5 +1,5 @@
 import { type FakeClock, fakeClock } from '../../../conformance/src/index.ts'
-import type { EndSignal, Terminal } from '../../src/cli/terminal.ts'
+import type { Terminal } from '../../src/cli/terminal.ts'
 
 type Input = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
 
@@ -10,7 +10,7 @@ export function fakeTerminal(input: Input = [], more: Partial<Terminal> = {}) {
   const errors: string[] = []
   const statuses: string[] = []
   const exits: number[] = []
-  const listeners = new Set<(signal: EndSignal) => void>()
+  const listeners = new Set<() => void>()
   const crashListeners: ((error: unknown) => void)[] = []
   const hangups = new Set<() => void>()
   async function* chunks(): AsyncGenerator<Uint8Array> {
@@ -71,8 +71,8 @@ export function fakeTerminal(input: Input = [], more: Partial<Terminal> = {}) {
       return hangups.size > 0
     },
     /** Sends a signal; false without a listener, when the process would end. */
-    signal: (signal: EndSignal) => {
-      for (const listener of listeners) listener(signal)
+    signal: (_signal: 'SIGINT' | 'SIGTERM') => {
+      for (const listener of listeners) listener()
       return listeners.size > 0
     },
   }

@@ -59,7 +59,6 @@ const MAX_SHOWN = 160
 /** Of a long text, how much is shown before the difference. */
 const BEFORE = 40
 
-/** The difference in words. */
 function describe({ layer, place, record, path, a, b }: Difference, ...files: string[]): string {
   const [nameA = '', nameB = ''] = files
   const from = typeof a === 'string' && typeof b === 'string' ? commonChars(a, b) : undefined

@@ -5,11 +5,9 @@ import { CASSETTE_LIMITS } from '@turnstream/core/internal/cassettes/decode'
 
 export interface DirectoryOptions {
   readonly directory: string
-  /** Maximum bytes of one cassette. Recording stops there. */
   readonly maxFileBytes: number
   /** Maximum bytes of all recordings. The oldest are deleted. */
   readonly maxTotalBytes: number
-  /** Called when a file cannot be written or deleted. */
   readonly onError: (error: unknown) => void
 }
 
@@ -22,7 +20,6 @@ const MAX_FILES = 10_000
 /** Reserved for the last line, which marks the recording as full. */
 const END_BYTES = 128
 
-/** The name of a recording in its directory. */
 export function recordingName(id: string): string {
   return `rec-${id}.cassette.jsonl`
 }
@@ -44,22 +41,21 @@ export class CassetteDirectory {
   static async open(options: DirectoryOptions): Promise<CassetteDirectory> {
     const { directory } = options
     await mkdir(directory, { recursive: true, mode: 0o700 })
-    const found: { name: string; bytes: number; changedAt: number }[] = []
+    const found: { name: string; size: number; mtimeMs: number }[] = []
     for (const name of await readdir(directory)) {
       if (!RECORDED.test(name)) continue
       const { size, mtimeMs } = await stat(join(directory, name))
-      found.push({ name, bytes: size, changedAt: mtimeMs })
+      found.push({ name, size, mtimeMs })
     }
     const opened = new CassetteDirectory(options)
-    for (const { name, bytes } of found.toSorted((a, b) => a.changedAt - b.changedAt)) {
-      opened.#files.set(name, new CassetteFile(opened, name, bytes))
-      opened.#totalBytes += bytes
+    for (const { name, size } of found.toSorted((a, b) => a.mtimeMs - b.mtimeMs)) {
+      opened.#files.set(name, new CassetteFile(opened, name, size))
+      opened.#totalBytes += size
     }
     opened.#makeRoom(0)
     return opened
   }
 
-  /** Names of the recordings, oldest first. */
   names(): string[] {
     return [...this.#files.keys()]
   }
@@ -97,15 +93,13 @@ export class CassetteDirectory {
     this.#write(file, () => appendFile(file.path, text))
   }
 
-  /** Deletes a recording. */
   remove(name: string): void {
     if (!this.#forget(name)) return
     this.#queue(() => rm(this.pathOf(name), { force: true }))
   }
 
-  /** Resolves when everything is written. */
-  async settled(): Promise<void> {
-    await this.#work
+  settled(): Promise<void> {
+    return this.#work
   }
 
   #add(file: CassetteFile, bytes: number): boolean {
@@ -155,7 +149,6 @@ export class CassetteFile {
   readonly name: string
   readonly path: string
   bytes: number
-  /** Whether it is being written. */
   isOpen = false
   hasFailed = false
   readonly #directory: CassetteDirectory

@@ -71,11 +71,8 @@ async function exportStored(
   const { record } = readConfiguration({ flags: {}, env, cwd, configFile: config }).settings
   return await withStore({ ...values, mustExist: true }, terminal, async (log) => {
     const events = await storedEvents(log, tenant, turnId)
-    const recorded =
-      record === undefined
-        ? undefined
-        : await readTurnRecording(resolve(cwd, record), { tenant, turnId })
-    await writeCassette(turnCassette(events, recorded), terminal)
+    const recorded = record && (await readTurnRecording(resolve(cwd, record), { tenant, turnId }))
+    await writeCassette(turnCassette(events, recorded || undefined), terminal)
     return EXIT.done
   })
 }

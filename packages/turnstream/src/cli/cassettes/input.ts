@@ -41,13 +41,9 @@ export async function readEventsFile(
 ): Promise<StreamEvent[]> {
   const { firstLine, isCassette, input } = await peek(file, terminal)
   if (!isCassette) return readEvents(file, chooseSource(firstLine), input)
-  const cassette = await decode(file, () => readCassette(input))
-  const events = await decode(file, async () => cassetteEvents(cassette))
-  return readEvents(
-    file,
-    new V2Reader(),
-    events.map(({ event }) => Buffer.from(jsonLine(event))),
-  )
+  const events = await decode(file, async () => cassetteEvents(await readCassette(input)))
+  const lines = events.map(({ event }) => Buffer.from(jsonLine(event)))
+  return readEvents(file, new V2Reader(), lines)
 }
 
 /** Reads a cassette, or StreamEvents as a cassette. UsageError if the file is neither. */
@@ -56,12 +52,8 @@ export async function readCassetteFile(file: string, terminal: Terminal): Promis
   if (isCassette) return decode(file, () => readCassette(input))
   const events = await readEvents(file, new V2Reader(), input)
   const createdAt = events[0]?.timestamp ?? 0
-  return {
-    header: { format: CASSETTE_FORMAT, version: 1, createdAt },
-    calls: [],
-    events: timed(events),
-    outputs: [],
-  }
+  const header = { format: CASSETTE_FORMAT, version: 1, createdAt } as const
+  return { header, calls: [], events: timed(events), outputs: [] }
 }
 
 /** Reads all events. A truncated turn ends as an error. */

@@ -19,7 +19,6 @@ export interface RecordProxyOptions {
   readonly target: URL
   readonly directory: CassetteDirectory
   readonly clock: Clock
-  /** Called when a cassette is complete. */
   readonly onRecorded: (recorded: Recorded) => void
 }
 
@@ -52,17 +51,12 @@ const NOT_FORWARDED = new Set([
   'accept-encoding',
 ])
 
-/**
- * A proxy to one vendor that records calls to its generating endpoints. Bytes pass through unchanged and as they arrive.
- * Only the request headers change: compression is disabled to keep cassettes readable.
- */
+/** A proxy that records calls. Bytes pass unchanged, except that compression is disabled to keep cassettes readable. */
 export function createRecordProxy(options: RecordProxyOptions): Server {
   let running = 0
   let count = 0
-  const agents = {
-    http: new HttpAgent({ keepAlive: true }),
-    https: new HttpsAgent({ keepAlive: true }),
-  }
+  const isHttps = options.target.protocol === 'https:'
+  const agent = new (isHttps ? HttpsAgent : HttpAgent)({ keepAlive: true })
   const server = createServer((request, response) => {
     const refusal = refusalOf(request, running)
     if (refusal !== undefined) return refuse(response, ...refusal)
@@ -71,13 +65,9 @@ export function createRecordProxy(options: RecordProxyOptions): Server {
       running -= 1
     })
     count += 1
-    forward({ request, response, count, agents }, options)
+    forward({ request, response, count, agent }, options)
   })
-  server.once('close', () => {
-    agents.http.destroy()
-    agents.https.destroy()
-  })
-  return server
+  return server.once('close', () => agent.destroy())
 }
 
 type Refusal = [status: number, message: string]
@@ -102,35 +92,30 @@ interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly count: number
-  readonly agents: { readonly http: HttpAgent; readonly https: HttpsAgent }
+  readonly agent: HttpAgent
 }
 
 function forward(exchange: Exchange, options: RecordProxyOptions): void {
-  const { request, response, agents } = exchange
+  const { request, response, agent } = exchange
   const { target } = options
-  const isHttps = target.protocol === 'https:'
   const path = `${target.pathname.replace(/\/+$/, '')}${request.url}`
   const recording = new Recording(exchange, new URL(path, target.origin).href, options)
-  const upstream = (isHttps ? httpsRequest : httpRequest)({
+  const replaced = ['host', target.host, 'accept-encoding', 'identity']
+  const upstream = (target.protocol === 'https:' ? httpsRequest : httpRequest)({
     protocol: target.protocol,
     host: target.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: target.port,
     path,
     method: request.method,
-    headers: forwardedHeaders(request.rawHeaders, [
-      'host',
-      target.host,
-      'accept-encoding',
-      'identity',
-    ]),
-    agent: isHttps ? agents.https : agents.http,
+    headers: forwardedHeaders(request.rawHeaders).concat(replaced),
+    agent,
   })
   const breakOff = (): void => recording.end(request.socket.destroyed ? 'aborted' : 'failed')
   request.on('data', recording.requestChunk)
   request.pipe(upstream)
   upstream.once('response', (answer) => {
     const { statusCode = 502, statusMessage } = answer
-    response.writeHead(statusCode, statusMessage, forwardedHeaders(answer.rawHeaders, []))
+    response.writeHead(statusCode, statusMessage, forwardedHeaders(answer.rawHeaders))
     response.flushHeaders()
     recording.response(answer)
     answer.on('data', recording.chunk)
@@ -155,18 +140,14 @@ function forward(exchange: Exchange, options: RecordProxyOptions): void {
 }
 
 /** Names and values, alternating, as Node takes them. Keeps their case and repetitions. */
-function forwardedHeaders(raw: readonly string[], added: readonly string[]): string[] {
-  const headers: string[] = []
+function forwardedHeaders(raw: readonly string[]): string[] {
   const named = new Set(NOT_FORWARDED)
+  const namesAt = (at: number) => (raw[at] ?? '').toLowerCase()
   for (let at = 0; at < raw.length; at += 2) {
-    if (raw[at]?.toLowerCase() !== 'connection') continue
-    for (const name of (raw[at + 1] ?? '').split(',')) named.add(name.trim().toLowerCase())
+    if (namesAt(at) !== 'connection') continue
+    for (const name of namesAt(at + 1).split(',')) named.add(name.trim())
   }
-  for (let at = 0; at < raw.length; at += 2) {
-    const [name = '', value = ''] = raw.slice(at, at + 2)
-    if (!named.has(name.toLowerCase())) headers.push(name, value)
-  }
-  return [...headers, ...added]
+  return raw.filter((_text, at) => !named.has(namesAt(at - (at % 2))))
 }
 
 /** Records one exchange, if its endpoint generates. */
@@ -221,7 +202,6 @@ class Recording {
     onRecorded({ file: this.#file.path, vendor: this.#vendor, status: this.#status, ms })
   }
 
-  /** Writes the request, once. */
   #begin(): void {
     if (this.#recorder !== undefined || this.#vendor === undefined || this.#isOver) return
     const { request, count } = this.#exchange

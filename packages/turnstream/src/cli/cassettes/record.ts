@@ -5,7 +5,7 @@ import { relative, resolve } from 'node:path'
 import { failureReason } from '@turnstream/conformance/internal/endpoint/http'
 import { BASE_URL_TAKES, isBaseUrl } from '@turnstream/core/internal/formats/vendor-request'
 import { jsonLine } from '@turnstream/core/internal/protocol/json'
-import { CommandError, defineCommand, EXIT, UsageError } from '../command.ts'
+import { CommandError, defineCommand, EXIT, errorCode, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { CassetteDirectory } from './directory.ts'
 import { createRecordProxy, type Recorded } from './record-proxy.ts'
@@ -17,14 +17,8 @@ interface Vendor {
 }
 
 const VENDORS: Readonly<Record<string, Vendor>> = {
-  openai: {
-    url: 'https://api.openai.com',
-    hint: (proxy) => `OPENAI_BASE_URL=${proxy}/v1`,
-  },
-  anthropic: {
-    url: 'https://api.anthropic.com',
-    hint: (proxy) => `ANTHROPIC_BASE_URL=${proxy}`,
-  },
+  openai: { url: 'https://api.openai.com', hint: (proxy) => `OPENAI_BASE_URL=${proxy}/v1` },
+  anthropic: { url: 'https://api.anthropic.com', hint: (proxy) => `ANTHROPIC_BASE_URL=${proxy}` },
   gemini: {
     url: 'https://generativelanguage.googleapis.com',
     hint: (proxy) => `httpOptions: { baseUrl: '${proxy}' }`,
@@ -51,9 +45,7 @@ The vendor is ${NAMES.join(', ')}, or the base URL of another server.`,
       about: 'max. size of all; the oldest recordings are deleted',
       default: '1073741824',
     },
-    json: {
-      about: 'print JSON lines: {"url","target"}, then {"file","vendor","status","ms"}',
-    },
+    json: { about: 'print JSON lines: {"url","target"}, then {"file","vendor","status","ms"}' },
   },
   words: { takes: 'one vendor or URL', min: 1, max: 1, choices: NAMES },
   examples: ['turnstream cassette record openai --port 8080'],
@@ -65,9 +57,7 @@ The vendor is ${NAMES.join(', ')}, or the base URL of another server.`,
       maxFileBytes: parseCount('--max-bytes', values['max-bytes'], 1024),
       maxTotalBytes: parseCount('--max-total-bytes', values['max-total-bytes'], 1024),
     }
-    const stopped = new Promise<void>((done) => {
-      terminal.onSignal(() => done())
-    })
+    const stopped = new Promise<void>((done) => void terminal.onSignal(done))
     const directory = await openDirectory(resolve(terminal.cwd, values.to), limits, terminal)
     const onRecorded = (recorded: Recorded): void => {
       void terminal.write(values.json ? jsonLine(recorded) : lineOf(recorded, terminal))
@@ -127,7 +117,7 @@ async function listen(server: Server, port: number): Promise<string> {
   try {
     await once(server, 'listening')
   } catch (error) {
-    const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+    const isTaken = errorCode(error) === 'EADDRINUSE'
     const reason = isTaken ? `Port ${port} is already in use. Pass --port.` : failureReason(error)
     throw new CommandError(undefined, reason, { cause: error })
   }

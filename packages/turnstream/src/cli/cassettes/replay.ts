@@ -52,10 +52,7 @@ function isNotification(line: string): boolean {
   return first !== undefined && !('event_id' in first) && !('payload' in first)
 }
 
-/**
- * Recorded notifications of a codex app-server as StreamEvents, in any of its grammars. An event gets the time at which
- * its notification was recorded. Times that count from the start of a recording are added to `startedAt`.
- */
+/** Recorded notifications of a codex app-server as StreamEvents. Times that count from a start are added to `startedAt`. */
 function notificationSource(startedAt: number): EventReader {
   const runId = crypto.randomUUID()
   const events: StreamEvent[] = []
@@ -99,7 +96,6 @@ function timeOf(message: unknown, startedAt: number): number | undefined {
   return typeof emittedAtMs === 'number' ? emittedAtMs : undefined
 }
 
-/** `--speed`: 0 does not wait. */
 function parseSpeed(text: string): number {
   const speed = Number(text)
   if (text.trim() === '' || !(speed >= 0)) {

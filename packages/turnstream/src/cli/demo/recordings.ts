@@ -20,19 +20,17 @@ const read = new Map<DemoModel, Recording>()
 
 /** Returns the recording of a model. Reads it the first time: `long` takes a moment. */
 export function demoRecording(model: DemoModel): Recording {
-  const recording = read.get(model) ?? readRecording(FILES[model])
+  const known = read.get(model)
+  if (known !== undefined) return known
+  const file = FILES[model]
+  const bytes = readFileSync(new URL(file, import.meta.url))
+  const decoder = new CassetteDecoder()
+  decoder.feed(file.endsWith('.gz') ? gunzipSync(bytes) : bytes)
+  const recording = decoder.end().events.map(({ event }) => event)
   read.set(model, recording)
   return recording
 }
 
-function readRecording(file: string): Recording {
-  const bytes = readFileSync(new URL(file, import.meta.url))
-  const decoder = new CassetteDecoder()
-  decoder.feed(file.endsWith('.gz') ? gunzipSync(bytes) : bytes)
-  return decoder.end().events.map(({ event }) => event)
-}
-
-/** The recordings as models of a scripted provider. */
 export const demoRecordings = Object.fromEntries(
   DEMO_MODELS.map((model) => [model, () => demoRecording(model)]),
 )

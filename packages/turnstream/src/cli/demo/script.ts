@@ -12,7 +12,8 @@ const TURN_ID = 'recorded-turn'
 /** Delays before the deltas, in ms, repeated: 30 to 60 per second, unevenly, like a model. */
 const PACE = [19, 23, 31, 17, 26, 20, 33, 18, 22, 28, 17]
 
-type ScriptItem = Extract<OutputItem, { type: 'message' | 'reasoning' | 'function_call' }>
+type Unnamed<Item> = Item extends OutputItem ? Omit<Item, 'id'> : never
+type ScriptItem = Unnamed<Extract<OutputItem, { type: 'message' | 'reasoning' | 'function_call' }>>
 
 /** Builds a turn as a provider would have sent it, with timestamps. */
 export class Script {
@@ -36,19 +37,17 @@ export class Script {
   }
 
   think(afterMs: number, content: string): this {
-    const text = { type: 'reasoning', content, origin: 'agent' } as const
-    return this.#item(afterMs, content, (id) => ({ ...text, id }))
+    return this.#item(afterMs, content, { type: 'reasoning', content, origin: 'agent' })
   }
 
   say(afterMs: number, content: string): this {
-    const text = { type: 'message', content, origin: 'agent' } as const
-    return this.#item(afterMs, content, (id) => ({ ...text, id }))
+    return this.#item(afterMs, content, { type: 'message', content, origin: 'agent' })
   }
 
   /** Adds a call that the server or the client runs. */
   request(afterMs: number, name: string, args: object, call_id: string): this {
-    const call = { type: 'function_call', call_id, name, arguments: JSON.stringify(args) } as const
-    return this.#item(afterMs, call.arguments, (id) => ({ ...call, id }))
+    const text = JSON.stringify(args)
+    return this.#item(afterMs, text, { type: 'function_call', call_id, name, arguments: text })
   }
 
   end(finish_reason: 'stop' | 'tool_calls' = 'stop'): Recording {
@@ -64,12 +63,12 @@ export class Script {
     return this.#events
   }
 
-  #item(afterMs: number, text: string, toItem: (id: string) => ScriptItem): this {
+  #item(afterMs: number, text: string, item: ScriptItem): this {
     this.#items += 1
     const item_id = `recorded-${this.#items}`
-    const final_item = toItem(item_id)
-    const { type: item_type } = final_item
-    const name = item_type === 'function_call' && { name: final_item.name }
+    const final_item = { ...item, id: item_id }
+    const { type: item_type } = item
+    const name = item_type === 'function_call' && { name: item.name }
     this.#add(afterMs, { type: 'item_start', item_id, item_type, ...name })
     for (const delta_content of piecesOf(text)) {
       this.#chars += delta_content.length

@@ -29,10 +29,9 @@ function callTool(model: string, request: ProviderRequest, tools: readonly ToolD
   return answerOrCall(model, request, (script, prompt, callId) => {
     const chosen = request.toolChoice === 'none' ? undefined : chooseCall(prompt, tools)
     if (chosen === undefined) return script.say(300, NO_TOOLS).end()
-    return script
-      .think(300, `The question can be answered with ${chosen.name}.`)
-      .request(200, chosen.name, chosen.args, callId)
-      .end('tool_calls')
+    const { name, args } = chosen
+    script.think(300, `The question can be answered with ${name}.`)
+    return script.request(200, name, args, callId).end('tool_calls')
   })
 }
 
@@ -50,7 +49,6 @@ function answerOrCall(
   return call(script, prompt, `scripted-call-${count + 1}`)
 }
 
-/** The tool of `scripted/approval`. */
 export const POSTCARD_TOOL: Tool = {
   name: 'send_postcard',
   description: 'Sends a postcard. It only pretends to.',
@@ -78,7 +76,6 @@ function isPrompt(item: OutputItem): item is Item<'message'> {
   return item.type === 'message' && item.origin === 'user'
 }
 
-/** The results that the thread ends with. */
 function lastResults(input: readonly OutputItem[]): Item<'function_call_output'>[] {
   const last = input.findLastIndex(({ type }) => type !== 'function_call_output')
   return input.slice(last + 1).filter((item) => item.type === 'function_call_output')
@@ -111,18 +108,14 @@ export function chooseCall(prompt: string, tools: readonly ToolDefinition[]) {
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
-/**
- * Returns undefined if what can be made up does not match the schema. What is expensive to check is not checked:
- * there, the schema decides what is made up.
- */
+/** Returns undefined if what can be made up does not match the schema, as far as that is cheap to check. */
 function plausibleArguments({ parameters }: ToolDefinition, prompt: string) {
   try {
     const context = { root: parameters, prompt, budget: { values: MAX_VALUES } }
     const args = plausibleValue({ type: 'object', ...parameters }, '', context)
     if (!isRecord(args)) return undefined
-    return checkQuickly(parameters, args, JSON.stringify(args))?.fault === undefined
-      ? args
-      : undefined
+    const fault = checkQuickly(parameters, args, JSON.stringify(args))?.fault
+    return fault === undefined ? args : undefined
   } catch {
     return undefined // the schema cannot be used
   }
@@ -197,9 +190,8 @@ function plausibleObject(schema: JsonSchema, context: Context): Record<string, u
   const { required = [], properties = {} } = schema
   const names = Array.isArray(required) ? required.map(String) : []
   const known = isRecord(properties) ? properties : {}
-  return Object.fromEntries(
-    names.map((name) => [name, plausibleValue(known[name] ?? {}, name, context)]),
-  )
+  const valueOf = (name: string) => plausibleValue(known[name] ?? {}, name, context)
+  return Object.fromEntries(names.map((name) => [name, valueOf(name)]))
 }
 
 function plausibleNumber({ minimum, maximum, exclusiveMinimum }: JsonSchema): number {

@@ -22,7 +22,7 @@ import {
   type CodexProviderOptions,
   createCodexProvider,
 } from '../../codex/provider.ts'
-import { UsageError } from '../command.ts'
+import { usageFault } from '../command.ts'
 import { Script } from '../demo/script.ts'
 import type { CodexSetting } from '../serve/codex.ts'
 import { type Configuration, readSecret } from '../serve/configuration.ts'
@@ -61,17 +61,11 @@ function accessCheck({ keyVariable, login }: CodexSetting, env: Configuration['e
   const name = 'codex key'
   if (login !== undefined) return ok(name, `the ${login} login in its home`)
   if (keyVariable === null) return ok(name, 'none required')
-  try {
-    if (readSecret(env, keyVariable) !== undefined) return ok(name, `in ${keyVariable}`)
-    return fail(name, `${keyVariable} is not set`, `Set ${keyVariable}, or ${keyVariable}_FILE`)
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
-    return fail(
-      name,
-      error.message,
-      `Set ${keyVariable}, or ${keyVariable}_FILE to a readable file`,
-    )
-  }
+  const fix = `Set ${keyVariable}, or ${keyVariable}_FILE`
+  const fault = usageFault(() => readSecret(env, keyVariable))
+  if (fault !== undefined) return fail(name, fault, `${fix} to a readable file`)
+  if (readSecret(env, keyVariable) !== undefined) return ok(name, `in ${keyVariable}`)
+  return fail(name, `${keyVariable} is not set`, fix)
 }
 
 async function versionCheck(binary: string, path = ''): Promise<Check> {
@@ -94,13 +88,12 @@ async function versionCheck(binary: string, path = ''): Promise<Check> {
 
 const REPLY = 'codex works'
 
+type Options = Pick<CodexProviderOptions, 'binary' | 'models' | 'env' | 'clock'>
+
 /** Starts a process with a separate home, and runs one turn through it. */
-async function runChecks(
-  options: Pick<CodexProviderOptions, 'binary' | 'models' | 'env' | 'clock'>,
-) {
+async function runChecks(options: Options) {
   const home = mkdtempSync(join(tmpdir(), 'turnstream-doctor-'))
-  const server = responsesServer()
-  server.listen(0, '127.0.0.1')
+  const server = responsesServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const logged: string[] = []
@@ -145,16 +138,16 @@ async function turnChecks(
   const prompt = { type: 'message', id: 'prompt', origin: 'user', content: 'Hello' } as const
   const run = { runId: 'doctor', turnId: 'doctor', threadId: 'doctor' }
   const events = await codex.stream({ model, input: [prompt] }, run).toArray()
-  const said = events.map((event) => (event.type === 'item_delta' ? event.delta_content : ''))
+  const deltas = events.map((event) => (event.type === 'item_delta' ? event.delta_content : ''))
   const end = events.at(-1)
   const error = end?.type === 'response_error' ? end.error.message : 'its answer is missing'
   const more = logged.filter((line) => !error.includes(line)).slice(-1)
   const reason = [error, ...more].join('; ')
-  const fix = 'Compare with the version that was tested: npm install -g @openai/codex@'
+  const fix = `Compare with the version that was tested: npm install -g @openai/codex@${TESTED}`
   if (codex.health.state === 'failing') {
-    return [fail(HANDSHAKE, reason, `${fix}${TESTED}`), skipped(TURN, 'no handshake')]
+    return [fail(HANDSHAKE, reason, fix), skipped(TURN, 'no handshake')]
   }
   const handshake = ok(HANDSHAKE, 'completed')
-  if (said.join('') !== REPLY) return [handshake, fail(TURN, reason, `${fix}${TESTED}`)]
+  if (deltas.join('') !== REPLY) return [handshake, fail(TURN, reason, fix)]
   return [handshake, ok(TURN, 'answered by a scripted Responses API on loopback')]
 }

@@ -13,7 +13,14 @@ import type { Clock } from '@turnstream/core/internal/async/clock'
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
 import { redacting, redactShapes } from '@turnstream/core/internal/protocol/redaction'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
-import { type Command, type ExitCode, parseChoice, parseOptions, UsageError } from '../command.ts'
+import {
+  type Command,
+  type ExitCode,
+  parseChoice,
+  parseOptions,
+  UsageError,
+  usageFault,
+} from '../command.ts'
 import { environmentKey } from '../gateway.ts'
 import { readKeysFile } from '../keys.ts'
 import {
@@ -59,14 +66,10 @@ const ENDPOINT_OPTIONS = {
     choices: APIS,
   },
   model: { value: 'model', about: 'model to test (default: the first listed)' },
-  json: {
-    about: 'print one JSON object: {"ok","failed","warned","checks":[…]}',
-  },
+  json: { about: 'print one JSON object: {"ok","failed","warned","checks":[…]}' },
 } as const
 
-const CODEX_OPTIONS = {
-  codex: { about: 'check what "turnstream codex" would use' },
-} as const
+const CODEX_OPTIONS = { codex: { about: 'check what "turnstream codex" would use' } } as const
 
 const run: Command['run'] = async (args, terminal) => {
   const { clock, status } = terminal
@@ -89,9 +92,8 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
   const variable = api === 'messages' ? 'ANTHROPIC_API_KEY' : 'OPENAI_API_KEY'
   const key = environmentKey(env, variable) ?? environmentKey(env, 'TURNSTREAM_KEY')
   const onProgress = (about: string) => status(`requesting ${about} …`)
-  const checks = await endpointChecks({ api, baseUrl, key, model, clock, onProgress }).finally(() =>
-    status(''),
-  )
+  const tested = endpointChecks({ api, baseUrl, key, model, clock, onProgress })
+  const checks = await tested.finally(() => status(''))
   if (key !== undefined && isPlainHttp(baseUrl)) {
     const found = 'the key was sent over plain http: anyone on the network path can read it'
     checks.push(warn('key', found, `Use https://${new URL(baseUrl).hostname}, and a new key`))
@@ -101,11 +103,8 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
   return writeReport(redacted, terminal, json)
 }
 
-/** The base URL without a trailing slash. */
 function parseEndpoint(endpoint: string | undefined): string {
-  if (endpoint === undefined) {
-    throw new UsageError('--model and --api require --endpoint')
-  }
+  if (endpoint === undefined) throw new UsageError('--model and --api require --endpoint')
   const url = parseUrl(endpoint)
   // The value is not printed: it may contain a password.
   const isUsable = url && /^https?:$/.test(url.protocol) && !url.username && !url.password
@@ -152,7 +151,6 @@ export interface Setup {
   readonly sources: ConfigurationSources
   readonly machine: Machine
   readonly clock: Clock
-  /** Called with the progress while a large store is verified. */
   readonly onProgress: (text: string) => void
 }
 
@@ -210,37 +208,30 @@ async function checkStore(
   port: ReturnType<typeof checkPort>,
   setup: Setup,
 ): Promise<{ checks: readonly Check[]; time?: ClockReading }> {
-  switch (store.kind) {
-    case 'memory': {
-      const found = 'memory: turns are lost when the process ends'
-      return { checks: [warn('store', found, 'To keep turns: --store <directory>')] }
-    }
-    case 'embedded': {
-      const { runningAt } = await port
-      const { directory } = store
-      try {
-        return { checks: await embeddedChecks(directory, runningAt, setup) }
-      } catch (error) {
-        // The rest of the report is still useful.
-        const fix = `Look at the directory and its owner: ls -la ${directory}`
-        return { checks: [fail('store', `${directory}: ${messageOf(error)}`, fix)] }
-      }
-    }
-    case 'redis':
-      return checkRedis(store, setup.clock)
+  if (store.kind === 'redis') return checkRedis(store, setup.clock)
+  if (store.kind === 'memory') {
+    const found = 'memory: turns are lost when the process ends'
+    return { checks: [warn('store', found, 'To keep turns: --store <directory>')] }
+  }
+  const { runningAt } = await port
+  const { directory } = store
+  try {
+    return { checks: await embeddedChecks(directory, runningAt, setup) }
+  } catch (error) {
+    // The rest of the report is still useful.
+    const fix = `Look at the directory and its owner: ls -la ${directory}`
+    return { checks: [fail('store', `${directory}: ${messageOf(error)}`, fix)] }
   }
 }
 
-/** Whether other machines can reach a server without keys. */
 function exposureCheck(settings: Settings): Check {
   const name = 'exposure'
   const { host, keysFile, allowPublicWithoutKeys } = settings
-  try {
-    refusePublic({ ...settings, allowPublicWithoutKeys: false })
+  if (
+    usageFault(() => refusePublic({ ...settings, allowPublicWithoutKeys: false })) === undefined
+  ) {
     const who = keysFile === undefined ? 'this machine only' : 'clients with a key'
     return ok(name, `${host}, for ${who}`)
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
   }
   const found = `${host} is reachable from other machines without a key`
   const fix =
@@ -249,7 +240,6 @@ function exposureCheck(settings: Settings): Check {
   return fail(name, found, fix)
 }
 
-/** The check of the keys file, and the number of keys. */
 function checkKeys({ keysFile }: Settings, cwd: string): { check: Check; count: number } {
   const name = 'keys'
   if (keysFile === undefined) return { check: ok(name, 'no keys required'), count: 0 }
@@ -257,18 +247,7 @@ function checkKeys({ keysFile }: Settings, cwd: string): { check: Check; count: 
   const add = `turnstream keys add <tenant> --file ${path}`
   try {
     const count = readKeysFile(path).length
-    if (count === 0) {
-      return { check: fail(name, `no keys in ${path}`, `Create one: ${add}`), count }
-    }
-    const found = `${count === 1 ? 'a key' : `${count} keys`} in ${path}`
-    const fix = `chmod 600 ${path}`
-    if (isOpenTo(path, 0o022)) {
-      return { check: fail(name, `${found}, writable by other users`, fix), count }
-    }
-    if (isOpenTo(path, 0o044)) {
-      return { check: warn(name, `${found}, readable by other users`, fix), count }
-    }
-    return { check: ok(name, found), count }
+    return { check: keysCheck(path, count, add), count }
   } catch (error) {
     if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
     const { message } = error
@@ -278,6 +257,16 @@ function checkKeys({ keysFile }: Settings, cwd: string): { check: Check; count: 
     else if (/\bline \d/.test(message)) fix = `Correct or remove that line, then: ${list}`
     return { check: fail(name, message, fix), count: 0 }
   }
+}
+
+function keysCheck(path: string, count: number, add: string): Check {
+  const name = 'keys'
+  if (count === 0) return fail(name, `no keys in ${path}`, `Create one: ${add}`)
+  const found = `${count === 1 ? 'a key' : `${count} keys`} in ${path}`
+  const fix = `chmod 600 ${path}`
+  if (isOpenTo(path, 0o022)) return fail(name, `${found}, writable by other users`, fix)
+  if (isOpenTo(path, 0o044)) return warn(name, `${found}, readable by other users`, fix)
+  return ok(name, found)
 }
 
 /** Instances that share a store must sign tokens with the same secret. */
@@ -292,7 +281,6 @@ function tokensCheck({ settings, store }: Configuration): Check {
   )
 }
 
-/** Whether other users can see the secrets of the server. */
 function secretsChecks(configuration: Configuration): Check[] {
   const name = 'secrets'
   try {

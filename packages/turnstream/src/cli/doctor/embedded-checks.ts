@@ -23,10 +23,7 @@ const RECORDS = 'store records'
 const DISK = 'store disk'
 const CHOOSE = 'Choose another directory with --store'
 
-/**
- * Checks the directory of a store, or the place where it would be created. Leaves nothing behind. `runningAt` is
- * where a turnstream server answers, if one does; it then uses the store.
- */
+/** Checks the directory of a store, or where it would be created. `runningAt`: a server that uses it answers there. */
 export async function embeddedChecks(
   directory: string,
   runningAt: string | undefined,
@@ -98,10 +95,8 @@ function storeChecks(
   if (code !== 'STORE_LOCKED') {
     return [fail(NAME, message, FIXES[code] ?? `${CHOOSE}, and keep this one for analysis`)]
   }
-  return [
-    lockedCheck(message, directory, runningAt),
-    skipped(RECORDS, 'not verified: the store is in use'),
-  ]
+  const records = skipped(RECORDS, 'not verified: the store is in use')
+  return [lockedCheck(message, directory, runningAt), records]
 }
 
 function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts): Check[] {
@@ -130,11 +125,9 @@ function lockedCheck(message: string, directory: string, runningAt?: string): Ch
   const who = pid === undefined ? 'a process' : `process ${pid}${programOf(pid)}`
   const found = `${directory} is used by ${who}`
   if (runningAt !== undefined) {
-    return warn(
-      NAME,
-      `${found}, probably the server at ${runningAt}`,
-      'None needed if this is your server. To start a second one, pass --store <another directory>',
-    )
+    const fix =
+      'None needed if this is your server. To start a second one, pass --store <another directory>'
+    return warn(NAME, `${found}, probably the server at ${runningAt}`, fix)
   }
   const stop = pid === undefined ? 'Stop it' : `Stop it (kill ${pid})`
   return fail(NAME, found, `${stop}, or choose another directory with --store`)

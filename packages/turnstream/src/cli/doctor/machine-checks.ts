@@ -11,13 +11,13 @@ import {
 } from '@turnstream/conformance/internal/endpoint/check'
 import { type Answer, call } from '@turnstream/conformance/internal/endpoint/http'
 import type { Clock } from '@turnstream/core/internal/async/clock'
-import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import { HEADERS, ROUTES } from '@turnstream/core/internal/protocol/names'
 import { openFilesLimit, RESERVED_FILES } from '../../server/limits/port-limits.ts'
+import { errorCode } from '../command.ts'
 import type { Settings } from '../serve/settings.ts'
 import { megabytes, messageOf } from '../text.ts'
 
-/** The resources of this process. */
 export interface Machine {
   readonly nodeVersion: string
   /** Available memory, and the heap limit of the engine. */
@@ -124,7 +124,7 @@ async function listenError(host: string, port: number): Promise<string | undefin
     await once(server, 'close')
     return undefined
   } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
+    return errorCode(error) ?? messageOf(error)
   }
 }
 
@@ -138,9 +138,9 @@ function localAddress(host: string): string {
 async function isGateway(url: string, clock: Clock): Promise<boolean> {
   const answer = await call({ url: `${url}${ROUTES.health}`, clock })
   if ('reason' in answer || answer.status !== 200) return false
-  const health = parseJsonSafe(answer.body)
+  const isOk = parseJsonObject(answer.body)?.['status'] === 'ok'
   // Other servers also have this route.
-  return isRecord(health) && health['status'] === 'ok' && answer.headers.has(HEADERS.requestId)
+  return isOk && answer.headers.has(HEADERS.requestId)
 }
 
 /** A reading of another clock, with our time. */
@@ -157,10 +157,7 @@ export interface ClockReading {
 const SKEW_WARN_MS = 2000
 const SKEW_FAIL_MS = 30_000
 
-/**
- * Compares our clock with others. If they differ, the nearest to ours counts: two clocks are
- * unlikely to be wrong by the same amount.
- */
+/** Compares our clock with the nearest of the others: two are unlikely to be wrong by the same amount. */
 export function clockCheck(readings: readonly ClockReading[]): Check {
   const name = 'clock'
   const [nearest] = readings
@@ -183,7 +180,6 @@ function skewOf({ theirs, from, to, stepMs }: ClockReading): number {
   return 0
 }
 
-/** The clock reading in the headers of a response. */
 export function readClock(
   source: string,
   { headers, askedAt, answeredAt }: Pick<Answer, 'headers' | 'askedAt' | 'answeredAt'>,

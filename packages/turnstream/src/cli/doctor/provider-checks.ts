@@ -5,7 +5,7 @@ import {
   skipped,
   warn,
 } from '@turnstream/conformance/internal/endpoint/check'
-import { type Answer, bearer, call } from '@turnstream/conformance/internal/endpoint/http'
+import { type Answer, call } from '@turnstream/conformance/internal/endpoint/http'
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { BASE_URL as GEMINI_URL } from '@turnstream/core/internal/formats/gemini/request-out'
 import {
@@ -13,9 +13,10 @@ import {
   API_VERSION,
 } from '@turnstream/core/internal/formats/messages/request-out'
 import { BASE_URL as OPENAI_URL } from '@turnstream/core/internal/formats/responses/request-out'
-import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import { joinUrl } from '@turnstream/core/internal/formats/vendor-request'
+import { isRecord, parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import type { ProviderKind } from '../../providers/provider.ts'
-import { UsageError } from '../command.ts'
+import { usageFault } from '../command.ts'
 import type { Configuration } from '../serve/configuration.ts'
 import {
   activeProviders,
@@ -27,20 +28,12 @@ import {
 } from '../serve/providers.ts'
 import { type ClockReading, readClock } from './machine-checks.ts'
 
-/** The path at which each kind lists its models. */
+/** The path at which each kind lists its models, and the header of its key. */
 const LISTINGS = {
-  openai: { baseUrl: OPENAI_URL, path: '/models', headers: bearer },
-  anthropic: {
-    baseUrl: ANTHROPIC_URL,
-    path: '/v1/models?limit=1000',
-    headers: (key: string) => ({ 'x-api-key': key }),
-  },
-  gemini: {
-    baseUrl: GEMINI_URL,
-    path: '/v1beta/models?pageSize=1000',
-    headers: (key: string) => ({ 'x-goog-api-key': key }),
-  },
-  'openai-compatible': { baseUrl: '', path: '/models', headers: bearer },
+  openai: { baseUrl: OPENAI_URL, path: '/models', header: 'authorization' },
+  anthropic: { baseUrl: ANTHROPIC_URL, path: '/v1/models?limit=1000', header: 'x-api-key' },
+  gemini: { baseUrl: GEMINI_URL, path: '/v1beta/models?pageSize=1000', header: 'x-goog-api-key' },
+  'openai-compatible': { baseUrl: '', path: '/models', header: 'authorization' },
 } satisfies Record<ProviderKind, object>
 
 export function checkProviders(configuration: Configuration, clock: Clock) {
@@ -55,27 +48,21 @@ async function checkProvider(
 ): Promise<{ check: Check; time?: ClockReading | undefined }> {
   const { id, kind, keyVariable = 'its key', setting } = plan
   const name = `provider ${id}`
-  let key: string | undefined
-  try {
-    key = readKey(plan, env)
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
+  const fault = usageFault(() => readKey(plan, env))
+  if (fault !== undefined) {
     const fix = `Set ${keyVariable}, or ${keyVariable}_FILE to a file that this user can read`
-    return { check: fail(name, error.message, fix) }
+    return { check: fail(name, fault, fix) }
   }
+  const key = readKey(plan, env)
   const missing = missingFor(plan, key)
   if (missing !== undefined) return { check: skipped(name, `no ${missing}`) }
-  const { path, headers, baseUrl: usual } = LISTINGS[kind]
+  const { path, header, baseUrl: usual } = LISTINGS[kind]
   const baseUrl = setting.baseUrl ?? usual
-  const url = `${baseUrl.replace(/\/+$/, '')}${path}`
-  const answer = await call({
-    url,
-    headers: {
-      ...(key !== undefined && headers(key)),
-      ...(kind === 'anthropic' && { 'anthropic-version': API_VERSION }),
-    },
-    clock,
-  })
+  const headers = {
+    ...(key !== undefined && { [header]: header === 'authorization' ? `Bearer ${key}` : key }),
+    ...(kind === 'anthropic' && { 'anthropic-version': API_VERSION }),
+  }
+  const answer = await call({ url: joinUrl(baseUrl, path), headers, clock })
   if ('reason' in answer) {
     const fix = `Check network, proxy and baseUrl: curl -v ${baseUrl}`
     return { check: fail(name, `${baseUrl} is unreachable: ${answer.reason}`, fix) }
@@ -129,9 +116,8 @@ function answerCheck(
 
 /** `data[].id`, and of Gemini `models[].name` without its `models/`. */
 function modelsIn(body: string): string[] | undefined {
-  const json = parseJsonSafe(body)
-  if (!isRecord(json)) return undefined
-  const list = json['data'] ?? json['models']
+  const { data, models } = parseJsonObject(body) ?? {}
+  const list = data ?? models
   if (!Array.isArray(list)) return undefined
   return list.flatMap((each: unknown) => {
     const id = isRecord(each) ? (each['id'] ?? each['name']) : undefined
@@ -139,19 +125,16 @@ function modelsIn(body: string): string[] | undefined {
   })
 }
 
-/** Checks the provider of requests without a model. */
 export function defaultProviderCheck(configuration: Configuration): Check {
   const name = 'default provider'
-  try {
+  let found = ''
+  const fault = usageFault(() => {
     const [first] = activeProviders(configuration)
-    return ok(name, `${first?.provider.id}/${first?.defaultModel}`)
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
-    if (!error.message.includes(name)) return skipped(name, 'some providers are unusable')
-    return fail(
-      name,
-      error.message,
-      'Set what is missing, or pass --default-provider <id>; list providers with: turnstream config print',
-    )
-  }
+    found = `${first?.provider.id}/${first?.defaultModel}`
+  })
+  if (fault === undefined) return ok(name, found)
+  if (!fault.includes(name)) return skipped(name, 'some providers are unusable')
+  const fix =
+    'Set what is missing, or pass --default-provider <id>; list providers with: turnstream config print'
+  return fail(name, fault, fix)
 }

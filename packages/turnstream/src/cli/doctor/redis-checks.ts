@@ -10,13 +10,12 @@ import {
   LOOK_LIMIT_MS,
   tooLate,
 } from '@turnstream/conformance/internal/endpoint/http'
-import type { Clock } from '@turnstream/core/internal/async/clock'
+import { type Clock, within } from '@turnstream/core/internal/async/clock'
 import { FORMAT, RedisKeys } from '../../log/redis/keys.ts'
 import { publicUrl, type StoreChoice } from '../serve/store.ts'
 import { messageOf } from '../text.ts'
 import type { ClockReading } from './machine-checks.ts'
 
-/** What a Redis reports about itself. */
 interface RedisFacts {
   readonly info: ReadonlyMap<string, string>
   readonly roundTripMs: number
@@ -43,7 +42,7 @@ export async function checkRedis(
     .connect()
     .then(() => readFacts((...args) => client.sendCommand(args), prefix, clock))
   try {
-    const facts = await withinLimit(reading, clock)
+    const facts = await within(reading, LOOK_LIMIT_MS, clock, lateError)
     return { checks: redisChecks(facts, url), time: facts.time }
   } catch (error) {
     return { checks: [unreachableCheck(error, url)] }
@@ -52,14 +51,7 @@ export async function checkRedis(
   }
 }
 
-async function withinLimit<T>(promise: Promise<T>, clock: Clock): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stopWaiting = clock.after(LOOK_LIMIT_MS, () => {
-      reject(new Error(tooLate(LOOK_LIMIT_MS).reason))
-    })
-    promise.then(resolve, reject).finally(stopWaiting)
-  })
-}
+const lateError = () => new Error(tooLate(LOOK_LIMIT_MS).reason)
 
 /** The fastest of several tells of the network, a single one also of what else the machine does. */
 const ROUND_TRIPS = 5
@@ -76,14 +68,10 @@ async function readFacts(send: Send, prefix: string, clock: Clock): Promise<Redi
   const [seconds, micros] = (await send('TIME')) as [string, string]
   const theirs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
   const time = { source: 'Redis', theirs, from, to: clock.now(), stepMs: 1 }
-  const lines = String(await send('INFO')).split(/\r?\n/)
-  const fields = lines.flatMap((line) => {
-    const [, name = '', value = ''] = /^(\w+):(.*)$/.exec(line) ?? []
-    return name === '' ? [] : [[name, value] as const]
-  })
+  const info = String(await send('INFO')).matchAll(/^(\w+):(.*?)\r?$/gm)
   const format = await send('GET', formatKey)
   return {
-    info: new Map(fields),
+    info: new Map(Array.from(info, ([, name = '', value = '']) => [name, value])),
     roundTripMs,
     time,
     format: typeof format === 'string' ? format : undefined,
@@ -91,10 +79,7 @@ async function readFacts(send: Send, prefix: string, clock: Clock): Promise<Redi
   }
 }
 
-/**
- * Puts a write into a transaction and discards it. A server that is a replica, is out of memory or does not allow
- * the user to write reports it when the command is queued, and nothing changes.
- */
+/** Puts a write into a transaction, where it is refused if it is not possible, and discards it. */
 async function writeRefusal(send: Send, key: string): Promise<string | undefined> {
   try {
     await send('MULTI')
@@ -118,14 +103,8 @@ function unreachableCheck(error: unknown, url: string): Check {
 }
 
 export function redisChecks(facts: RedisFacts, url: string): Check[] {
-  return [
-    latencyCheck(facts, url),
-    versionCheck(facts),
-    writesCheck(facts),
-    formatCheck(facts),
-    evictionCheck(facts),
-    persistenceCheck(facts),
-  ]
+  const checks = [versionCheck, writesCheck, formatCheck, evictionCheck, persistenceCheck]
+  return [latencyCheck(facts, url), ...checks.map((check) => check(facts))]
 }
 
 /** Every append and every reader waits for one round trip. */
@@ -155,11 +134,8 @@ function writesCheck({ info, refusal }: RedisFacts): Check {
   if (refusal === undefined) return ok(name, 'accepted')
   if (info.get('role') === 'slave') {
     const master = `${info.get('master_host') ?? '<host>'}:${info.get('master_port') ?? '<port>'}`
-    return fail(
-      name,
-      `this Redis is a read-only replica of ${master}`,
-      `Use the primary: --store redis://${master}`,
-    )
+    const found = `this Redis is a read-only replica of ${master}`
+    return fail(name, found, `Use the primary: --store redis://${master}`)
   }
   const fix = refusal.startsWith('OOM')
     ? 'Give it more memory: redis-cli config set maxmemory <bytes>'
@@ -171,11 +147,9 @@ function formatCheck({ format }: RedisFacts): Check {
   const name = 'store format'
   if (format === undefined) return ok(name, 'nothing written yet')
   if (Number(format) === FORMAT) return ok(name, format)
-  return fail(
-    name,
-    `the keys have format ${format}; this version reads ${FORMAT}`,
-    'Run the version that wrote them (npm install -g turnstream@latest), or use another prefix with --store-prefix <word>',
-  )
+  const fix =
+    'Run the version that wrote them (npm install -g turnstream@latest), or use another prefix with --store-prefix <word>'
+  return fail(name, `the keys have format ${format}; this version reads ${FORMAT}`, fix)
 }
 
 function evictionCheck({ info }: RedisFacts): Check {
@@ -192,9 +166,6 @@ function evictionCheck({ info }: RedisFacts): Check {
 function persistenceCheck({ info }: RedisFacts): Check {
   const name = 'store persistence'
   if (info.get('aof_enabled') === '1') return ok(name, 'append-only file')
-  return warn(
-    name,
-    'no append-only file: turns are lost if Redis crashes',
-    'redis-cli config set appendonly yes, and the same in redis.conf',
-  )
+  const fix = 'redis-cli config set appendonly yes, and the same in redis.conf'
+  return warn(name, 'no append-only file: turns are lost if Redis crashes', fix)
 }

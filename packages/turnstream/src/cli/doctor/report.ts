@@ -11,15 +11,13 @@ const VERDICT_WIDTH = 9
 /** Bounds text from other servers; our own sentences are shorter. */
 const MAX_CHARS = 400
 
-/** Prints the checks as a table, or as one JSON object. */
 export async function writeReport(
   checks: readonly Check[],
   { write, style, columns, isInteractive }: Terminal,
   json: boolean,
 ): Promise<ExitCode> {
-  const counts: Record<Verdict, number> = { ok: 0, warn: 0, fail: 0, skipped: 0 }
-  for (const { verdict } of checks) counts[verdict] += 1
-  const { ok, warn, fail, skipped } = counts
+  const count = (verdict: Verdict) => checks.filter((check) => check.verdict === verdict).length
+  const [warn, fail, skipped] = [count('warn'), count('fail'), count('skipped')]
   const width = Math.max(...checks.map(({ name }) => name.length)) + 2
   const indent = ' '.repeat(VERDICT_WIDTH + width)
   const room = isInteractive ? columns : Infinity
@@ -33,7 +31,7 @@ export async function writeReport(
     return label + wrap(lines, room).slice(VERDICT_WIDTH)
   })
   const summary = [
-    `${ok} ok`,
+    `${count('ok')} ok`,
     ...(warn > 0 ? [`${warn} warned`] : []),
     ...(fail > 0 ? [`${fail} failed`] : []),
     ...(skipped > 0 ? [`${skipped} skipped`] : []),

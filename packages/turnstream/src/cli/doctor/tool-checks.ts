@@ -3,7 +3,7 @@ import { type Check, fail, ok, warn } from '@turnstream/conformance/internal/end
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { connectMcpTools, type McpToolsOptions } from '../../tools/mcp-tools.ts'
 import { importTools } from '../../tools/module-tools.ts'
-import { UsageError } from '../command.ts'
+import { usageFault } from '../command.ts'
 import type { Configuration } from '../serve/configuration.ts'
 import { type ToolPlan, toolPlans } from '../serve/tools.ts'
 import { messageOf } from '../text.ts'
@@ -12,13 +12,10 @@ const NAME = 'tools'
 
 /** Whether the tools of the configuration can be used. HTTP endpoints are not called: a call may change something. */
 export async function toolChecks(configuration: Configuration, clock: Clock): Promise<Check[]> {
-  let plans: ToolPlan[]
-  try {
-    plans = toolPlans(configuration)
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
-    return [fail(NAME, error.message, 'Set it, or name a file with the same variable and _FILE')]
-  }
+  const fault = usageFault(() => toolPlans(configuration))
+  const fix = 'Set it, or name a file with the same variable and _FILE'
+  if (fault !== undefined) return [fail(NAME, fault, fix)]
+  const plans = toolPlans(configuration)
   if (plans.length === 0) return [ok(NAME, 'none configured')]
   return Promise.all(plans.map((plan) => checkPlan(plan, clock)))
 }

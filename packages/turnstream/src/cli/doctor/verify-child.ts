@@ -2,14 +2,10 @@ import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { inspectEmbeddedLog } from '../../log/embedded/inspect.ts'
 import type { FromChild } from './embedded-checks.ts'
 
-/*
- * Verifies the store in a directory and reports by messages. A separate process, because LMDB can crash on
- * damaged pages.
- */
+/** Verifies the store in a directory. A separate process, because LMDB can crash on damaged pages. */
 
 const report = (message: FromChild) => process.send?.(message)
 
-// The parent has exited.
 process.on('disconnect', () => process.exit(1))
 
 const [, , directory = ''] = process.argv

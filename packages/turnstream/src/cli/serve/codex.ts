@@ -2,7 +2,6 @@ import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { BASE_URL } from '@turnstream/core/internal/formats/responses/request-out'
-import { BASE_URL_TAKES, isBaseUrl } from '@turnstream/core/internal/formats/vendor-request'
 import * as z from 'zod'
 import {
   APPROVALS,
@@ -21,10 +20,15 @@ import type { ProcessHealth, Provider } from '../../providers/provider.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import type { Environment } from './configuration.ts'
-import { decodePart, durationSchema, withoutUndefined } from './settings.ts'
+import {
+  baseUrlSchema,
+  decodePart,
+  durationSchema,
+  nameSchema,
+  variableSchema,
+  withoutUndefined,
+} from './settings.ts'
 import type { StoreChoice } from './store.ts'
-
-const name = z.string().trim().min(1, 'must be a name')
 
 /** The model of the agent: `agent` for its first one, or `agent/<model>`. */
 const AGENT = 'agent'
@@ -33,11 +37,11 @@ function isAgentName(model: string): boolean {
   return model === AGENT || model.startsWith(`${AGENT}/`)
 }
 
-const models = z.array(name).min(1, 'must be a list of at least one model')
+const models = z.array(nameSchema).min(1, 'must be a list of at least one model')
 
 const agentSchema = z.strictObject({
   /** Where the agent works; relative to the file. */
-  directory: name,
+  directory: nameSchema,
   sandbox: z.enum(SANDBOXES, oneOf(SANDBOXES)),
   approvals: z.enum(APPROVALS, oneOf(APPROVALS)).default('never'),
   /** Those of `codex` by default. */
@@ -47,28 +51,21 @@ const agentSchema = z.strictObject({
 
 const codexSchema = z.strictObject({
   /** The codex binary; found by itself where it is installed. */
-  binary: name.exactOptional(),
+  binary: nameSchema.exactOptional(),
   /** A directory whose files its home starts with. */
-  homeTemplate: name.exactOptional(),
+  homeTemplate: nameSchema.exactOptional(),
   /** Uses the login in `auth.json` of its home instead of a key. */
   login: z.literal('chatgpt', "must be 'chatgpt'").exactOptional(),
   /** The Responses API that codex calls; OpenAI's by default. */
-  baseUrl: z
-    .string()
-    .refine(isBaseUrl, { error: `must be ${BASE_URL_TAKES}` })
-    .exactOptional(),
+  baseUrl: baseUrlSchema.exactOptional(),
   /** Environment variable with the key of that API; null if it needs none. */
-  keyVariable: z
-    .string()
-    .regex(/^[A-Z][A-Z0-9_]*$/, 'must be the name of an environment variable')
-    .nullable()
-    .default('OPENAI_API_KEY'),
+  keyVariable: variableSchema.nullable().default('OPENAI_API_KEY'),
   models: models
     .refine((names) => !names.some(isAgentName), { error: `must not contain ${AGENT}` })
     .default(['gpt-5.5']),
-  idleTimeout: durationSchema('must be a duration such as 500ms, 10s or 5m').exactOptional(),
-  turnTimeout: durationSchema('must be a duration such as 500ms, 10s or 5m').exactOptional(),
-  quietPeriod: durationSchema('must be a duration such as 500ms, 10s or 5m').exactOptional(),
+  idleTimeout: durationSchema.exactOptional(),
+  turnTimeout: durationSchema.exactOptional(),
+  quietPeriod: durationSchema.exactOptional(),
   maxThreads: z.int('must be an integer').min(1).exactOptional(),
   maxMemoryBytes: z.int('must be an integer').min(1).exactOptional(),
   /** Codex with its own tools, as `codex/agent`. Off without this key. */
@@ -79,7 +76,6 @@ function oneOf(names: readonly string[]): string {
   return `must be ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
 }
 
-/** How to run codex: the key `codex` of the file. */
 export type CodexSetting = z.infer<typeof codexSchema>
 
 /** Relative paths are resolved from `folder`. */
@@ -109,17 +105,13 @@ interface CodexDeps {
   readonly onLog?: ((line: string) => void) | undefined
 }
 
-/**
- * The provider that runs codex: as a plain model server and, if configured, as an agent, each in a process of its own.
- * Nothing is started or written before its first turn.
- */
+/** Runs codex as a model server and, if configured, as an agent, in two processes that start with their first turn. */
 export function configuredCodex(setting: CodexSetting, deps: CodexDeps): ConfiguredProvider {
-  const { agent } = setting
-  const chat = startable(setting, deps, { name: 'codex', models: setting.models })
-  if (agent === undefined) {
-    return { provider: chat, models: setting.models, defaultModel: setting.models[0] ?? '' }
-  }
-  const run = agent.models ?? setting.models
+  const { agent, models } = setting
+  const [defaultModel = ''] = models
+  const chat = startable(setting, deps, { name: 'codex', models })
+  if (agent === undefined) return { provider: chat, models, defaultModel }
+  const run = agent.models ?? models
   const worker = startable(setting, deps, { name: 'codex-agent', models: run, agent })
   const choose = ({ model }: { readonly model: string }) => (isAgentName(model) ? worker : chat)
   const provider: Required<Provider> = {
@@ -139,8 +131,7 @@ export function configuredCodex(setting: CodexSetting, deps: CodexDeps): Configu
     },
   }
   const agents = run.length > 1 ? run.map((model) => `${AGENT}/${model}`) : []
-  const offered = [...setting.models, AGENT, ...agents]
-  return { provider, models: offered, defaultModel: setting.models[0] ?? '' }
+  return { provider, models: [...models, AGENT, ...agents], defaultModel }
 }
 
 interface Role {
@@ -153,6 +144,9 @@ interface Role {
 /** Counts both processes. The gateway is ready if the plain models are: the agent may be missing its directory. */
 function combinedHealth(chat: ProcessHealth, agent: ProcessHealth): ProcessHealth {
   const isOnlyAgent = chat.state === 'idle' && agent.state === 'running'
+  const { residentBytes: chatBytes = 0 } = chat
+  const { residentBytes: agentBytes = 0 } = agent
+  const isMeasured = 'residentBytes' in chat || 'residentBytes' in agent
   return {
     ...agent,
     ...chat,
@@ -161,13 +155,8 @@ function combinedHealth(chat: ProcessHealth, agent: ProcessHealth): ProcessHealt
     turns: chat.turns + agent.turns,
     restarts: chat.restarts + agent.restarts,
     recycles: chat.recycles + agent.recycles,
-    ...sumOf(chat.residentBytes, agent.residentBytes),
+    ...(isMeasured && { residentBytes: chatBytes + agentBytes }),
   }
-}
-
-function sumOf(...sizes: readonly (number | undefined)[]): Pick<ProcessHealth, 'residentBytes'> {
-  const known = sizes.filter((size) => size !== undefined)
-  return known.length === 0 ? {} : { residentBytes: known.reduce((sum, size) => sum + size, 0) }
 }
 
 function startable(setting: CodexSetting, deps: CodexDeps, role: Role): CodexProvider {
@@ -206,10 +195,7 @@ function codexAccess(
 }
 
 /** In the directory of an embedded store; with other stores a private one that is removed, after a crash by the next. */
-function codexHome(
-  store: StoreChoice,
-  name: string,
-): { readonly directory: string; remove(): void } {
+function codexHome(store: StoreChoice, name: string) {
   if (store.kind === 'embedded') return { directory: join(store.directory, name), remove() {} }
   let made: string | undefined
   const prefix = `turnstream-${name}-`

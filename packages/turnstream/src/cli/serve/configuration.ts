@@ -1,21 +1,24 @@
 import { readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { EFFORTS, SAMPLING, THINKING_FORMS } from '@turnstream/core/internal/formats/model-traits'
-import { BASE_URL_TAKES, isBaseUrl } from '@turnstream/core/internal/formats/vendor-request'
 import { isRecord, parseJson } from '@turnstream/core/internal/protocol/json'
 import { suggestion } from '@turnstream/core/internal/protocol/nearest'
 import * as z from 'zod'
 import { CODEX_ID, PROVIDER_KINDS, SCRIPTED_ID } from '../../providers/provider.ts'
 import type { ModelAliases } from '../../turns/providers.ts'
-import { fileFault, type Options, parseOptions, UsageError } from '../command.ts'
+import { errorCode, fileFault, type Options, parseOptions, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
 import { type CodexSetting, decodeCodexSetting } from './codex.ts'
 import {
+  baseUrlSchema,
+  countSchema,
   decodePart,
   durationSchema,
+  flagSchema,
   formatDuration,
   GROUP,
+  nameSchema,
   SECRET_NAMES,
   SETTING_NAMES,
   SETTINGS,
@@ -25,6 +28,7 @@ import {
   toFlag,
   toSettings,
   toVariable,
+  variableSchema,
 } from './settings.ts'
 import { parseStore, type StoreChoice } from './store.ts'
 import { decodeToolSettings, type ToolSetting } from './tool-settings.ts'
@@ -64,7 +68,6 @@ export const SETTING_OPTIONS: Options = Object.fromEntries(
   }),
 )
 
-/** Variables of the other commands. */
 const OTHER_VARIABLES = ['TURNSTREAM_URL', 'TURNSTREAM_KEY', 'TURNSTREAM_KEY_FILE']
 
 /** Variables that Kubernetes sets in every pod next to a service named turnstream. Ignored. */
@@ -81,7 +84,6 @@ export interface ConfigurationSources {
   readonly isForCodex?: boolean
 }
 
-/** All settings of a server, decoded. */
 export interface Configuration extends ConfigurationSources {
   readonly settings: Settings
   /** The same with the origin of each. */
@@ -92,20 +94,14 @@ export interface Configuration extends ConfigurationSources {
   readonly toolSettings: readonly ToolSetting[]
   /** The directory of the file: where modules of tools are found, and MCP servers run. */
   readonly folder: string
-  /** Undefined if codex is not to be run. */
   readonly codex: CodexSetting | undefined
 }
 
 /** The option of `turnstream codex` that wins over the file. */
 export const CODEX_BINARY = 'binary'
 
-function withBinary(codex: CodexSetting | undefined, binary: unknown): CodexSetting | undefined {
-  return codex && typeof binary === 'string' ? { ...codex, binary } : codex
-}
-
 export interface SettingEntry {
   readonly name: SettingName
-  /** Missing when unset and without a fixed default. */
   readonly written: Written | undefined
 }
 
@@ -140,13 +136,11 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   const settings = toSettings(new Map(entries.map((entry) => [entry.name, decodeSetting(entry)])))
   checkRetries(settings)
   const store = parseStore(settings, sources.cwd)
-  const { providerSettings, toolSettings, aliases, folder } = file
-  const codex = withBinary(
-    file.codex ?? (sources.isForCodex ? decodeCodexSetting({}, CONFIG_FILE, folder) : undefined),
-    sources.flags[CODEX_BINARY],
-  )
-  const parts = { providerSettings, aliases, toolSettings, folder, codex }
-  return { ...sources, settings, entries, store, ...parts }
+  const standard = sources.isForCodex ? decodeCodexSetting({}, CONFIG_FILE, file.folder) : undefined
+  const codex = file.codex ?? standard
+  const binary = sources.flags[CODEX_BINARY]
+  const chosen = codex && typeof binary === 'string' ? { ...codex, binary } : codex
+  return { ...sources, ...file, settings, entries, store, codex: chosen }
 }
 
 /** The value with the highest precedence; undefined when unset and without a default. */
@@ -156,15 +150,15 @@ function findSetting(
   file: ReadonlyMap<string, Written>,
 ): Written | undefined {
   const flag = flags[toFlag(name)]
-  if (flag !== undefined && flag !== false)
-    return { value: flag, origin: `--${toFlag(name)}`, source: 'flag' }
+  const isGiven = flag !== undefined && flag !== false
+  if (isGiven) return { value: flag, origin: `--${toFlag(name)}`, source: 'flag' }
   const origin = toVariable(name)
   const value = SECRET_NAMES.includes(name) ? readSecret(env, origin) : env[origin]?.trim()
   const isServiceLink = name === 'port' && value?.startsWith('tcp://')
   if (value && !isServiceLink) return { value, origin, source: 'environment' }
   const { standard }: Setting<unknown> = SETTINGS[name]
-  const usual = standard && ({ value: standard, origin: name, source: 'default' } as const)
-  return file.get(name) ?? (usual || undefined)
+  if (file.has(name) || standard === undefined) return file.get(name)
+  return { value: standard, origin: name, source: 'default' }
 }
 
 const MAX_SHOWN = 60
@@ -203,7 +197,7 @@ function refuseUnknownVariables(env: Environment): void {
 
 function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   const name = configFile ?? CONFIG_FILE
-  const path = configFile === undefined ? join(cwd, name) : resolve(cwd, name)
+  const path = resolve(cwd, name)
   const settings = new Map<string, Written>()
   const folder = dirname(path)
   const text = readOptional(path, configFile !== undefined)
@@ -217,8 +211,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   for (const [key, value] of settingsIn(rest, name)) {
     if (!Object.hasOwn(SETTINGS, key)) {
       const known = [...SETTING_NAMES, 'providers', 'aliases', 'tools', 'codex', GROUP]
-      const advice = suggestion(key, known)
-      throw new UsageError(`${name} has an unknown key ${key}${advice}`)
+      throw new UsageError(`${name} has an unknown key ${key}${suggestion(key, known)}`)
     }
     settings.set(key, { value, origin: `${key} of ${name}`, source: 'file' })
   }
@@ -248,8 +241,7 @@ function readOptional(path: string, mustExist: boolean): string | undefined {
     // Some Windows editors write a byte order mark, which is not JSON.
     return readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    if (isMissing && !mustExist) return undefined
+    if (errorCode(error) === 'ENOENT' && !mustExist) return undefined
     throw new UsageError(`cannot read the configuration: ${fileFault(error, path)}`)
   }
 }
@@ -264,10 +256,6 @@ function decodeAliases(value: unknown, file: string): ModelAliases {
 /** A provider id precedes a model name, separated by a slash. */
 const PROVIDER_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
-const word = z.string().trim().min(1, 'must be a name')
-const address = z.string().refine(isBaseUrl, { error: `must be ${BASE_URL_TAKES}` })
-const duration = durationSchema('must be a duration such as 500ms, 10s or 5m')
-
 const MODELS_MESSAGE = 'must be a list of at least one model, or "any"'
 
 const traitsSchema = z.strictObject({
@@ -278,28 +266,21 @@ const traitsSchema = z.strictObject({
 
 const providerSchema = z.strictObject({
   kind: z.enum(PROVIDER_KINDS, `must be one of ${PROVIDER_KINDS.join(', ')}`).exactOptional(),
-  keyVariable: z
-    .string()
-    .regex(/^[A-Z][A-Z0-9_]*$/, 'must be the name of an environment variable, such as GROQ_API_KEY')
-    .exactOptional(),
-  baseUrl: address.exactOptional(),
+  keyVariable: variableSchema.exactOptional(),
+  baseUrl: baseUrlSchema.exactOptional(),
   models: z
-    .union([z.literal('any'), z.array(word).min(1, MODELS_MESSAGE)], MODELS_MESSAGE)
+    .union([z.literal('any'), z.array(nameSchema).min(1, MODELS_MESSAGE)], MODELS_MESSAGE)
     .exactOptional(),
-  defaultModel: word.exactOptional(),
-  modelTraits: z.record(word, traitsSchema).exactOptional(),
-  maxOutputTokens: z
-    .int('must be an integer from 1')
-    .min(1, 'must be an integer from 1')
-    .exactOptional(),
-  connectTimeout: duration.exactOptional(),
-  firstEventTimeout: duration.exactOptional(),
-  betweenEventsTimeout: duration.exactOptional(),
-  stallTimeout: duration.exactOptional(),
-  retryTimeouts: z.boolean('must be true or false').exactOptional(),
+  defaultModel: nameSchema.exactOptional(),
+  modelTraits: z.record(nameSchema, traitsSchema).exactOptional(),
+  maxOutputTokens: countSchema.exactOptional(),
+  connectTimeout: durationSchema.exactOptional(),
+  firstEventTimeout: durationSchema.exactOptional(),
+  betweenEventsTimeout: durationSchema.exactOptional(),
+  stallTimeout: durationSchema.exactOptional(),
+  retryTimeouts: flagSchema.exactOptional(),
 })
 
-/** The configuration of one provider, without its key. */
 export type ProviderSetting = z.infer<typeof providerSchema>
 /** By id, in the order of the file. */
 export type ProviderSettings = Readonly<Record<string, ProviderSetting>>

@@ -21,7 +21,6 @@ export interface Logger {
   error(error: unknown, about?: { readonly turnId?: string; readonly requestId?: string }): void
 }
 
-/** Longer messages are truncated. */
 const MAX_CHARS = 2000
 
 /** Errors include prompts and answers only with `logContent`. */
@@ -60,10 +59,7 @@ export function createLogger(
   }
 }
 
-/**
- * The access log: a line per request, and per start and end of a turn, with tenant, kind, duration and outcome. It
- * has no content and no URL, because a URL may contain a token.
- */
+/** Logs requests, and starts and ends of turns, without content and URLs: a URL may contain a token. */
 export function accessLog(logger: Logger): Pick<GatewayOptions, 'onRequest' | 'onTurn'> {
   return {
     onRequest: (request) => logger.info('request', { ...request }),
@@ -120,7 +116,6 @@ const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 /** Errors of the language about names in a program. Not SyntaxError: JSON's quotes its input. */
 const OF_THE_LANGUAGE = new Set(['TypeError', 'RangeError', 'ReferenceError'])
 
-/** Error codes of the system and of Node. */
 const SYSTEM_CODE = /^[A-Z][A-Z0-9_]{2,60}$/
 
 const WITHHELD = 'message not logged'
@@ -139,10 +134,7 @@ function fullMessage(error: unknown): string {
   return typeof error === 'string' ? error : NOT_AN_ERROR
 }
 
-/**
- * The same without prompts and answers, which vendors, tools, parsers and stores quote. A message is logged only
- * if its author is known.
- */
+/** The same without prompts and answers: a message is logged only if its author is known. */
 export function describeErrorWithoutContent(error: unknown): ErrorDescription {
   // A ResponseStreamError may have a code that is not in the table.
   if (!(error instanceof TurnstreamError) || !Object.hasOwn(ERROR_CODES, error.code)) {

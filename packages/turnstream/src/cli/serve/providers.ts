@@ -35,7 +35,6 @@ import { toolVariables } from './tool-settings.ts'
 
 interface KnownProvider {
   readonly create: (options: HttpProviderOptions) => Provider
-  /** The environment variable with its key. */
   readonly keyVariable: string
   /** The vendor's models, the general-purpose one first. */
   readonly models: readonly string[]
@@ -65,7 +64,6 @@ export const KNOWN_PROVIDERS: Readonly<Record<ProviderKind, KnownProvider>> = {
   },
 }
 
-/** The configuration of a provider. */
 export interface ProviderPlan {
   readonly id: string
   readonly kind: ProviderKind
@@ -107,7 +105,6 @@ export function missingFor(plan: ProviderPlan, key: string | undefined): string 
   return key === undefined ? 'OPENAI_COMPATIBLE_BASE_URL' : 'address for its key'
 }
 
-/** What providers need beyond the configuration. */
 interface ProviderDeps {
   readonly observeCall?: HttpProviderOptions['observeCall'] | undefined
   readonly onCodexLog?: ((line: string) => void) | undefined
@@ -120,12 +117,10 @@ export function activeProviders(
 ): readonly ConfiguredProvider[] {
   const { env, settings, codex, store, isForCodex = false } = configuration
   const plans = providerPlans(configuration)
-  const called = plans.flatMap(
-    (plan) => createProvider(plan, readKey(plan, env), observeCall) ?? [],
-  )
+  const real = plans.flatMap((plan) => createProvider(plan, readKey(plan, env), observeCall) ?? [])
   const deps = { env, readSecret, store, onLog: onCodexLog }
-  const ofCodex = codex === undefined ? [] : [configuredCodex(codex, deps)]
-  const all = [...called, ...ofCodex, scripted(configuration)]
+  if (codex !== undefined) real.push(configuredCodex(codex, deps))
+  const all = [...real, scripted(configuration)]
   const wanted = settings.defaultProvider ?? (isForCodex ? CODEX_ID : undefined)
   if (wanted === undefined) return all
   const first = all.find(({ provider }) => provider.id === wanted)
@@ -140,7 +135,6 @@ export function activeProviders(
   throw new UsageError(`the default provider ${wanted} is not available${advice}`)
 }
 
-/** UsageError for an alias that cannot be used. */
 export function withAliases(
   providers: readonly ConfiguredProvider[],
   { aliases }: Configuration,
@@ -153,15 +147,17 @@ export function withAliases(
   }
 }
 
+/** Variables with keys of providers, or with other secrets of tools. */
+export function secretVariables(configuration: Configuration): string[] {
+  const { toolSettings, codex } = configuration
+  const keys = [...providerPlans(configuration), codex].flatMap((each) => each?.keyVariable ?? [])
+  return [...keys, ...toolVariables(toolSettings)]
+}
+
 /** Values that must never be logged or reported. */
 export function collectSecrets(configuration: Configuration): string[] {
   const { env, settings, store } = configuration
-  const variables = [
-    ...providerPlans(configuration).map(({ keyVariable = '' }) => keyVariable),
-    ...toolVariables(configuration.toolSettings),
-    configuration.codex?.keyVariable ?? '',
-  ]
-  const keys = variables.map((name) => {
+  const keys = secretVariables(configuration).map((name) => {
     try {
       return readSecret(env, name)
     } catch {

@@ -28,10 +28,7 @@ interface Deps {
 // Time to write, send and close everything after the grace period.
 const END_MS = 5000
 
-/**
- * Opens store and port, and resolves when both are closed; with `EXIT.failed` if turns were left without
- * an end. StartError when the server cannot start.
- */
+/** Runs until a signal; `EXIT.failed` if turns were left without an end. StartError when the server cannot start. */
 export async function runServer(options: ServeOptions, deps: Deps): Promise<ExitCode> {
   const { logger, terminal } = deps
   const keys = loadKeys(options, deps)
@@ -41,12 +38,18 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
   let tools: OpenTools | undefined
   try {
     await startRecorder(options, deps, log)
-    tools = await startTools(options, deps)
-    const providers = options.models
+    const { secrets, settings } = options
+    const { clock } = terminal
+    tools = await openTools(options.tools, {
+      logger,
+      clock,
+      secrets,
+      logContent: settings.logContent,
+    })
     const gateway = createGateway({
       ...gatewayOptions(options, deps),
       log,
-      providers,
+      providers: options.models,
       tools: tools.entries,
       ...(keys !== undefined && { keys: keys.ring }),
     })
@@ -55,28 +58,23 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
     // A signal may follow the banner immediately.
     const stopRequest = firstSignal(deps)
     for (const warning of options.warnings) logger.warn(warning)
-    await terminal.write(
-      options.json
-        ? bannerJson(url, providers.models, options, keys)
-        : banner(url, options, terminal, keys),
-    )
+    const text = options.json
+      ? bannerJson(url, options, keys)
+      : banner(url, options, terminal, keys)
+    await terminal.write(text)
     await stopRequest
-    const grace = formatDuration(options.settings.shutdownGraceMs)
-    logger.info(
-      gateway.turns.running === 0
-        ? 'shutting down'
-        : `shutting down: waiting up to ${grace} for ${countTurns(gateway)}; a second signal exits immediately`,
-    )
+    const grace = formatDuration(settings.shutdownGraceMs)
+    const wait = `: waiting up to ${grace} for ${countTurns(gateway)}; a second signal exits immediately`
+    logger.info(`shutting down${gateway.turns.running === 0 ? '' : wait}`)
     // The process exits whatever the store and the clients do.
-    stopDeadline = terminal.clock.after(options.settings.shutdownGraceMs + END_MS, () => {
+    stopDeadline = clock.after(settings.shutdownGraceMs + END_MS, () => {
       logger.warn(`exited after the grace period of ${grace}: the store did not close`)
       terminal.exit(EXIT.failed)
     })
     await listening.close()
     if (gateway.turns.running === 0) return EXIT.done
-    logger.warn(
-      `the store did not accept the end of ${countTurns(gateway)}: the next server on it ends them`,
-    )
+    const left = countTurns(gateway)
+    logger.warn(`the store did not accept the end of ${left}: the next server on it ends them`)
     return EXIT.failed
   } finally {
     stopWatch()
@@ -87,13 +85,6 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
   }
 }
 
-function startTools(options: ServeOptions, { logger, terminal }: Deps): Promise<OpenTools> {
-  const { tools, secrets, settings } = options
-  const { clock } = terminal
-  return openTools(tools, { logger, clock, secrets, logContent: settings.logContent })
-}
-
-/** StartError when the directory cannot be used. */
 async function startRecorder(
   { recorder }: ServeOptions,
   { logger, terminal }: Deps,
@@ -114,16 +105,12 @@ function countTurns({ turns: { running } }: Gateway): string {
   return running === 1 ? 'a turn' : `${running} turns`
 }
 
-/** The keys of a server. They change on a reload. */
 interface ServerKeys {
   readonly ring: KeyRing
   readonly file: string
 }
 
-/**
- * Loads the keys of the server, if it needs any, and reloads them on SIGHUP. StartError when the file cannot be read
- * or has no keys.
- */
+/** Loads the keys, if the server needs any, and reloads them on SIGHUP. StartError when there are none. */
 function loadKeys(
   { store, settings }: ServeOptions,
   { logger, terminal }: Deps,
@@ -275,7 +262,6 @@ export function watchClock(logger: Pick<Logger, 'warn'>, clock: Clock): () => vo
   return () => cancel()
 }
 
-/** The banner: URL, store, providers, and commands to try. */
 function banner(
   url: string,
   options: ServeOptions,
@@ -283,8 +269,8 @@ function banner(
   keys?: ServerKeys,
 ): string {
   const { store, providers, settings } = options
-  const kept =
-    settings.retentionMs === undefined ? '' : `, for ${formatDuration(settings.retentionMs)}`
+  const { retentionMs } = settings
+  const retention = retentionMs === undefined ? '' : `, for ${formatDuration(retentionMs)}`
   const local = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
   const lines = providers.map((each) => {
     const names = [...listedModels(each), ...(each.models === 'any' ? ['any'] : [])].join(', ')
@@ -295,14 +281,10 @@ function banner(
   }
   const facts = [
     `turnstream listening on ${url}`,
-    `  store      ${describeStore(store)}${kept}`,
+    `  store      ${describeStore(store)}${retention}`,
     `  providers  ${lines.join(`\n${' '.repeat(13)}`)}`,
-    ...(keys === undefined
-      ? []
-      : [
-          `  keys       required: ${keys.ring.size} in ${keys.file}`,
-          `             reload after a change: kill -HUP ${process.pid}`,
-        ]),
+    ...(keys === undefined ? [] : [`  keys       required: ${keys.ring.size} in ${keys.file}`]),
+    ...(keys === undefined ? [] : [`             reload after a change: kill -HUP ${process.pid}`]),
     ...(settings.noPage ? [] : [`  chat       ${local}/`]),
     `  docs       ${local}${ROUTES.docs}`,
   ].join('\n')
@@ -326,13 +308,8 @@ function examples(url: string, needsKey: boolean): string[] {
   ]
 }
 
-/** The banner as one JSON object. */
-function bannerJson(
-  url: string,
-  models: readonly string[],
-  { store: { kind, ...store }, providers }: ServeOptions,
-  keys?: ServerKeys,
-): string {
+function bannerJson(url: string, options: ServeOptions, keys?: ServerKeys): string {
+  const { kind, ...store } = options.store
   return jsonLine({
     url,
     store: {
@@ -340,8 +317,8 @@ function bannerJson(
       ...('directory' in store && { directory: store.directory }),
       ...('url' in store && { url: publicUrl(store.url) }),
     },
-    providers: providers.map(({ provider }) => provider.id),
-    models,
-    ...(keys !== undefined && { keys: keys.ring.size }),
+    providers: options.providers.map(({ provider }) => provider.id),
+    models: options.models.models,
+    keys: keys?.ring.size,
   })
 }

@@ -26,6 +26,7 @@ import {
   collectSecrets,
   providerPlans,
   readKey,
+  secretVariables,
   withAliases,
 } from './providers.ts'
 import { SECRET_NAMES, SETTINGS, type Setting, type Settings, toVariable } from './settings.ts'
@@ -36,7 +37,6 @@ import { TurnRecorder } from './turn-recorder.ts'
 
 type Run = Command['run']
 
-/** Runs the gateway until a signal ends it. */
 const runGateway = async (
   args: string[],
   terminal: Terminal,
@@ -86,12 +86,8 @@ Each option is also a key of the configuration file (shutdownGrace) and an envir
   run: (args, terminal) => runGateway(args, terminal, false),
 }
 
-const CODEX_OPTIONS: Options = {
-  [CODEX_BINARY]: {
-    value: 'file',
-    about: 'codex binary (from an installed @openai/codex or PATH)',
-  },
-}
+const ABOUT_BINARY = 'codex binary (from an installed @openai/codex or PATH)'
+const CODEX_OPTIONS: Options = { [CODEX_BINARY]: { value: 'file', about: ABOUT_BINARY } }
 
 export const codex: Command = {
   name: 'codex',
@@ -107,12 +103,10 @@ the key "codex" of turnstream.config.json names another Responses API, models an
 }
 
 interface CodexMode {
-  /** Whether codex is the default provider. */
   readonly isForCodex?: boolean
   readonly onCodexLog?: (line: string) => void
 }
 
-/** All settings of a server, decoded and validated. */
 export interface ServeOptions extends Configuration {
   readonly json: boolean
   readonly instance: string
@@ -121,12 +115,9 @@ export interface ServeOptions extends Configuration {
   /** The same, with the aliases. */
   readonly models: Providers
   readonly tools: readonly ToolPlan[]
-  /** Undefined unless provider responses are recorded. */
   readonly recorder: TurnRecorder | undefined
-  /** Values to redact. */
   readonly secrets: readonly string[]
   readonly redact: (text: string) => string
-  /** Warnings for the operator. */
   readonly warnings: readonly string[]
 }
 
@@ -194,10 +185,7 @@ function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
   )
 }
 
-/**
- * The allowed origins and host names. A server on loopback without keys is open to DNS rebinding, so it only
- * answers to known names. With keys, or when public, host names protect nothing, and any is allowed by default.
- */
+/** Without keys on loopback, a server only answers to known names, because of DNS rebinding. Otherwise they protect nothing. */
 export function webAccess(
   settings: Settings,
 ): Pick<GatewayOptions, 'corsOrigins' | 'allowedHosts'> {
@@ -216,16 +204,16 @@ export function findWarnings(configuration: Configuration): string[] {
     .filter((plan) => readKey(plan, env) && isPlainHttp(plan.setting.baseUrl ?? ''))
     .map(({ id }) => id)
   if (isPlainHttp(codex?.baseUrl ?? '') && hasCodexKey(codex, env)) ids.push(CODEX_ID)
-  const plainHttp = ids.map(
-    (id) => `the key of ${id} is sent over plain http: anyone on the network path can read it`,
+  const tools = configuration.toolSettings.filter(
+    (setting) => toolVariables([setting]).length > 0 && isPlainHttp(toolUrl(setting)),
   )
-  const tools = configuration.toolSettings
-    .filter((setting) => toolVariables([setting]).length > 0 && isPlainHttp(toolUrl(setting)))
-    .map((setting) => ('name' in setting ? setting.name : ''))
-    .map(
-      (id) => `secrets of ${id} are sent over plain http: anyone on the network path can read them`,
-    )
-  return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp, ...tools]
+  const risk = 'sent over plain http: anyone on the network path can read'
+  return [
+    ...secretWarnings(configuration),
+    ...fileWarnings(configuration),
+    ...ids.map((id) => `the key of ${id} is ${risk} it`),
+    ...tools.map((each) => `secrets of ${'name' in each ? each.name : ''} are ${risk} them`),
+  ]
 }
 
 function hasCodexKey(codex: Configuration['codex'], env: Configuration['env']): boolean {
@@ -258,10 +246,7 @@ function secretWarnings({ entries, store, cwd, configFile }: Configuration): str
 
 function fileWarnings(configuration: Configuration): string[] {
   const { env, cwd, settings, store } = configuration
-  const keyVariables = providerPlans(configuration).flatMap(({ keyVariable }) => keyVariable ?? [])
-  const ofTools = toolVariables(configuration.toolSettings)
-  const ofCodex = configuration.codex?.keyVariable ?? []
-  const variables = [...SECRET_NAMES.map(toVariable), ...keyVariables, ...ofTools].concat(ofCodex)
+  const variables = [...SECRET_NAMES.map(toVariable), ...secretVariables(configuration)]
   const warnings = [...new Set(variables)].flatMap((name) => {
     const path = env[`${name}_FILE`]?.trim()
     return path ? readableWarning(`the file of ${name}_FILE`, path) : []
@@ -272,10 +257,9 @@ function fileWarnings(configuration: Configuration): string[] {
     warnings.push(`the keys file is writable by ${EVERY_USER}: chmod o-w ${keys}`)
   }
   // A missing directory will be created for its owner only.
-  if (store.kind === 'embedded' && isOpenTo(store.directory, OTHERS)) {
-    warnings.push(
-      `the store directory is accessible to ${EVERY_USER}: chmod 700 ${store.directory}`,
-    )
+  const directory = store.kind === 'embedded' ? store.directory : undefined
+  if (directory !== undefined && isOpenTo(directory, OTHERS)) {
+    warnings.push(`the store directory is accessible to ${EVERY_USER}: chmod 700 ${directory}`)
   }
   return warnings
 }

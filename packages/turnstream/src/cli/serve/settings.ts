@@ -1,4 +1,5 @@
 import { MAX_ARGUMENT_CHARS } from '@turnstream/core/internal/formats/translation'
+import { BASE_URL_TAKES, isBaseUrl } from '@turnstream/core/internal/formats/vendor-request'
 import { DEFAULT_PROCESSOR } from '@turnstream/core/internal/processor/options'
 import { suggestion } from '@turnstream/core/internal/protocol/nearest'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
@@ -19,7 +20,6 @@ export function parseDuration(text: string): number | undefined {
   return Number.isSafeInteger(ms) && ms > 0 ? ms : undefined
 }
 
-/** Formats a duration in the largest unit without a fraction. */
 export function formatDuration(ms: number): string {
   const units = Object.entries(UNITS).toReversed()
   const [unit, size] = units.find(([, size]) => ms % size === 0) ?? ['ms', 1]
@@ -29,7 +29,6 @@ export function formatDuration(ms: number): string {
 /** A setting of the file, the environment and the command line. */
 export interface Setting<T> {
   readonly schema: z.ZodType<T>
-  /** What it accepts, for error messages. */
   readonly takes: string
   readonly about: string
   /** The placeholder of the value in the help; missing for a switch. */
@@ -52,20 +51,27 @@ interface Settled<T> extends Setting<T> {
 
 const text = z.string().trim().min(1)
 
+/** Parts of the schemas of providers, tools and codex. */
+export const nameSchema = z.string().trim().min(1, 'must be a name')
+export const variableSchema = z
+  .string()
+  .regex(/^[A-Z][A-Z0-9_]*$/, 'must be the name of an environment variable, such as GROQ_API_KEY')
+export const baseUrlSchema = z.string().refine(isBaseUrl, { error: `must be ${BASE_URL_TAKES}` })
+export const countSchema = z.int('must be an integer from 1').min(1, 'must be an integer from 1')
+export const flagSchema = z.boolean('must be true or false')
+
 function integer(min: number, max: number): z.ZodType<number> {
   const digits = z.string().regex(/^\d+$/).transform(Number)
   return z.union([z.number(), digits]).pipe(z.int().min(min).max(max))
 }
 
-/** A duration as text. `message` is the refusal. */
-export function durationSchema(message: string): z.ZodType<number> {
-  return z.string().transform((written, context) => {
-    const ms = parseDuration(written)
-    if (ms !== undefined) return ms
-    context.addIssue(message)
-    return z.NEVER
-  })
-}
+/** A duration as text, in milliseconds once it is decoded. */
+export const durationSchema: z.ZodType<number> = z.string().transform((written, context) => {
+  const ms = parseDuration(written)
+  if (ms !== undefined) return ms
+  context.addIssue('must be a duration such as 500ms, 10s or 5m')
+  return z.NEVER
+})
 
 const truth = z.union([
   z.boolean(),
@@ -104,14 +110,13 @@ function word(takes: string, placeholder: string, about: string): Setting<string
 
 function span(about: string): Span {
   const takes = 'a duration such as 500ms, 10s, 30m, 24h or 7d'
-  return { schema: durationSchema('not a duration'), takes, about, placeholder: 'time', unit: 'ms' }
+  return { schema: durationSchema, takes, about, placeholder: 'time', unit: 'ms' }
 }
 
 function duration(about: string, standard: string): Span & Settled<number> {
   return { ...span(about), standard }
 }
 
-/** A duration that may be zero. */
 function optionalDuration(about: string, standard: string): Span & Settled<number> {
   const setting = duration(about, standard)
   const zero = z.union([z.literal(0), z.literal('0')]).transform(() => 0)
@@ -123,9 +128,9 @@ function count(about: string, standard: string): Settled<number> {
   return { schema, takes: 'an integer ≥ 1', about, standard, placeholder: 'n' }
 }
 
-/** A count that may be unlimited. */
+const unlimited = z.literal('unlimited').transform(() => Infinity)
+
 function limit(about: string, standard: string): Settled<number> {
-  const unlimited = z.literal('unlimited').transform(() => Infinity)
   const counted = count(about, standard)
   const schema = z.union([unlimited, counted.schema])
   return { ...counted, schema, takes: 'an integer ≥ 1, or unlimited' }
@@ -139,7 +144,6 @@ function delay(about: string, standardMs: number): Span & Settled<number> {
   return { ...setting, takes, schema: setting.schema.pipe(z.number().max(ms)) }
 }
 
-/** Steps in the file, or comma-separated text. */
 const gradient: Setting<readonly number[]> = {
   schema: z
     .union([
@@ -153,7 +157,6 @@ const gradient: Setting<readonly number[]> = {
   placeholder: 'list',
 }
 
-/** Off by default. */
 function toggle(about: string): Settled<boolean> {
   return { schema: truth, takes: 'true or false', about, standard: 'false' }
 }
@@ -216,10 +219,7 @@ export const SETTINGS = {
     DEFAULT_PROCESSOR.maxLatencyMs,
   ),
   'processor.retryAttempts': {
-    schema: z.union([
-      z.literal('unlimited').transform(() => Infinity),
-      integer(0, PROCESSOR_BOUNDS.attempts),
-    ]),
+    schema: z.union([unlimited, integer(0, PROCESSOR_BOUNDS.attempts)]),
     takes: `an integer from 0 to ${PROCESSOR_BOUNDS.attempts}, or unlimited`,
     about: 'max. retries of a failed write to the store, within the lease',
     standard: 'unlimited',
@@ -361,7 +361,6 @@ export function decodePart<Schema extends z.ZodType>(
   throw new UsageError(`${place} has an unknown key ${key}${advise(key, known)}`)
 }
 
-/** The options that are not undefined. */
 export function withoutUndefined<Options extends object>(
   options: Options,
 ): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {

@@ -24,7 +24,6 @@ export interface StoreOptions {
   /** How long a connection to Redis may be silent before it is replaced. */
   readonly silentAfterMs: number
   readonly clock: Clock
-  /** Called for errors outside of any call. */
   readonly onError: (error: unknown) => void
   /** Called if the lists of an embedded store are damaged. Without it, the store is not opened. */
   readonly onDamage?: ((error: TurnstreamError) => void) | undefined
@@ -35,7 +34,6 @@ export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
-/** UsageError for an invalid Redis URL. */
 export function parseStore(
   { store, storePrefix }: Pick<Settings, 'store' | 'storePrefix'>,
   cwd: string,
@@ -86,7 +84,6 @@ function openEmbedded(options: EmbeddedLogOptions, onDamage: StoreOptions['onDam
   return onDamage === undefined ? openEmbeddedLog(options) : openDamagedLog(options, onDamage)
 }
 
-/** A Redis URL without credentials. */
 export function publicUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`

@@ -4,11 +4,9 @@ import * as z from 'zod'
 import { MCP_NAME, TOOL_NAME } from '../../tools/limits.ts'
 import { findSchemaFault } from '../../turns/tool-schema.ts'
 import { UsageError } from '../command.ts'
-import { decodePart } from './settings.ts'
+import { countSchema, decodePart, flagSchema } from './settings.ts'
 
 const text = z.string('must be a non-empty string').trim().min(1, 'must be a non-empty string')
-const whole = z.int('must be an integer from 1').min(1, 'must be an integer from 1')
-
 const address = z.string('must be a URL').refine((value) => {
   const { protocol = '', username, password } = parseUrl(value) ?? {}
   return /^https?:$/.test(protocol) && username === '' && password === ''
@@ -33,9 +31,9 @@ const headers = z
   })
 
 const limits = {
-  timeoutMs: whole.exactOptional(),
-  maxOutputBytes: whole.exactOptional(),
-  maxParallelCalls: whole.exactOptional(),
+  timeoutMs: countSchema.exactOptional(),
+  maxOutputBytes: countSchema.exactOptional(),
+  maxParallelCalls: countSchema.exactOptional(),
 }
 
 const parameters = z
@@ -45,7 +43,7 @@ const parameters = z
     if (fault !== undefined) context.addIssue(fault)
   })
 
-const needsApproval = z.boolean('must be true or false').exactOptional()
+const needsApproval = flagSchema.exactOptional()
 
 const httpTool = z.strictObject({
   name: z
@@ -100,12 +98,11 @@ export function toolVariables(settings: readonly ToolSetting[]): string[] {
     return Object.values(('url' in mcp ? mcp.headers : mcp.env) ?? {})
   })
   const names = values.flatMap((value) =>
-    [...value.matchAll(VARIABLE)].map(([, name = '']) => name),
+    Array.from(value.matchAll(VARIABLE), ([, name = '']) => name),
   )
   return [...new Set(names)]
 }
 
-/** The `tools` of a configuration file. */
 export function decodeToolSettings(value: unknown, file: string): readonly ToolSetting[] {
   if (!Array.isArray(value)) throw new UsageError(`tools of ${file} must be a list`)
   const settings = value.map((each: unknown, index) => decodeTool(each, index, file))

@@ -29,7 +29,6 @@ export type ToolPlan =
   | { readonly kind: 'module'; readonly file: string; readonly needsApproval?: boolean }
   | { readonly kind: 'mcp'; readonly options: McpToolsOptions }
 
-/** UsageError for a variable that is not set. */
 export function toolPlans(configuration: ToolConfiguration): ToolPlan[] {
   return configuration.toolSettings.map((setting, index) =>
     toolPlan(setting, `tools.${index}`, configuration),

@@ -11,6 +11,7 @@ import { isTurnMissing } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT, MAX_CASSETTE_CALLS } from '@turnstream/core/internal/protocol/names'
 import { logOf } from '../../log/tenants.ts'
 import type { CallObserver, ObservedCall } from '../../providers/http-provider.ts'
+import { errorCode } from '../command.ts'
 import { CassetteDirectory, type CassetteFile, recordingName } from '../cassettes/directory.ts'
 
 export interface TurnRecorderOptions {
@@ -25,6 +26,10 @@ interface Deps {
   readonly log: TurnLog
   readonly clock: Clock
   readonly onError: (error: unknown) => void
+}
+
+interface Started extends Deps {
+  readonly directory: CassetteDirectory
 }
 
 interface TurnIdentity {
@@ -52,8 +57,7 @@ export function turnRecordingName(tenant: string, turnId: string): string {
 export class TurnRecorder {
   readonly #options: TurnRecorderOptions
   readonly #turns = new Map<string, RecordedTurn>()
-  #deps: Deps | undefined
-  #directory: CassetteDirectory | undefined
+  #started: Started | undefined
   #isStopped = false
   #cancelSweep = (): void => {}
 
@@ -68,46 +72,40 @@ export class TurnRecorder {
   /** Nothing is recorded before. Rejects when the directory cannot be used. */
   async start(deps: Deps): Promise<void> {
     const { directory, maxTurnBytes: maxFileBytes, maxTotalBytes } = this.#options
-    const { onError } = deps
-    const limits = { maxFileBytes, maxTotalBytes }
-    this.#directory = await CassetteDirectory.open({ directory, ...limits, onError })
-    this.#deps = deps
-    await this.#sweep()
+    const options = { directory, maxFileBytes, maxTotalBytes, onError: deps.onError }
+    this.#started = { ...deps, directory: await CassetteDirectory.open(options) }
+    await this.#sweep(this.#started)
   }
 
-  /** Resolves when everything is written. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelSweep()
-    await this.#directory?.settled()
+    await this.#started?.directory.settled()
   }
 
   /** The `observeCall` of providers. */
-  readonly observe = (call: ObservedCall): CallObserver | undefined => {
-    let observer: CallObserver | undefined
-    this.#guard(() => {
-      observer = this.#observe(call)
-    })
-    return observer
-  }
+  readonly observe = (call: ObservedCall): CallObserver | undefined =>
+    this.#guard(() => this.#observe(call))
 
   /** Runs work whose failure must not reach the turn. */
-  #guard(work: () => void): void {
+  #guard<T>(work: () => T): T | undefined {
     try {
-      work()
+      return work()
     } catch (error) {
-      this.#deps?.onError(error)
+      this.#started?.onError(error)
+      return undefined
     }
   }
 
   #observe(call: ObservedCall): CallObserver | undefined {
-    const turn = this.#turnOf(call)
+    if (this.#started === undefined) return undefined
+    const { clock } = this.#started
+    const turn = this.#turnOf(call, this.#started)
     if (turn === undefined || turn.calls >= MAX_CASSETTE_CALLS) return undefined
     turn.calls += 1
-    const { clock } = this.#deps ?? {}
     const recorder = new CallRecorder(call, {
       call: turn.calls,
-      at: () => (clock === undefined ? 0 : monotonicNow(clock) - turn.startedAt),
+      at: () => monotonicNow(clock) - turn.startedAt,
       write: turn.file.write,
       secrets: this.#options.secrets,
     })
@@ -123,32 +121,30 @@ export class TurnRecorder {
   }
 
   /** Deletes the recordings of turns that were deleted or have expired, now and then again. */
-  async #sweep(): Promise<void> {
-    const directory = this.#directory
-    const deps = this.#deps
-    if (directory === undefined || deps === undefined) return
+  async #sweep(started: Started): Promise<void> {
+    const { directory, log, clock } = started
     try {
       for (const name of directory.names()) {
         const turn = this.#turns.get(name) ?? (await readIdentity(directory.pathOf(name)))
-        if (turn === undefined || (await isGone(deps.log, turn))) directory.remove(name)
+        if (turn === undefined || (await isGone(log, turn))) directory.remove(name)
       }
       const names = new Set(directory.names())
       for (const name of this.#turns.keys()) if (!names.has(name)) this.#turns.delete(name)
     } catch {
       // The store is unavailable, and reports that itself. The next sweep tries again.
     }
-    if (!this.#isStopped) this.#cancelSweep = deps.clock.after(SWEEP_MS, () => void this.#sweep())
+    if (this.#isStopped) return
+    this.#cancelSweep = clock.after(SWEEP_MS, () => void this.#sweep(started))
   }
 
   /** The first call of a turn starts a new file: an earlier turn may have had the same id. */
-  #turnOf({ tenant = DEFAULT_TENANT, turnId, threadId, round = 1, attempt }: ObservedCall) {
-    if (this.#directory === undefined || this.#deps === undefined) return undefined
+  #turnOf(call: ObservedCall, { directory, clock }: Started) {
+    const { tenant = DEFAULT_TENANT, turnId, threadId, round = 1, attempt } = call
     const name = turnRecordingName(tenant, turnId)
     if (round > 1 || attempt > 1) return this.#turns.get(name)
-    const { clock } = this.#deps
     const createdAt = clock.now()
     this.#turns.delete(name)
-    const file = this.#directory.create(name, { createdAt, turnId, threadId, tenant })
+    const file = directory.create(name, { createdAt, turnId, threadId, tenant })
     if (file === undefined) return undefined
     const startedAt = monotonicNow(clock)
     const turn = { tenant, turnId, file, startedAt, calls: 0 }
@@ -186,7 +182,6 @@ async function readIdentity(path: string): Promise<TurnIdentity | undefined> {
   }
 }
 
-/** Reads the recording of a turn; undefined if there is none. */
 export async function readTurnRecording(
   directory: string,
   { tenant, turnId }: TurnIdentity,
@@ -195,7 +190,7 @@ export async function readTurnRecording(
   try {
     return await readCassette(createReadStream(path))
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    if (errorCode(error) === 'ENOENT') return undefined
     throw error
   }
 }

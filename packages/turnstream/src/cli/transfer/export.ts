@@ -127,7 +127,6 @@ class Export {
     }
   }
 
-  /** Threads or turns may be missing from lists. */
   isIncomplete = false
 
   warnOfDamage(error: TurnstreamError): void {
@@ -170,11 +169,10 @@ async function* selectThreads(log: TurnLog, tenant?: string, thread?: string) {
     return
   }
   const name = tenant ?? DEFAULT_TENANT
-  const own = logOf(log, name)
   const ids = thread === undefined ? [] : [thread]
-  if (thread === undefined) {
-    for await (const each of allItems((page) => own.listThreads(page))) ids.push(each.threadId)
-  }
+  const own = logOf(log, name)
+  const listed = allItems((page) => own.listThreads(page))
+  if (thread === undefined) for await (const { threadId } of listed) ids.push(threadId)
   for (const threadId of ids.toReversed()) yield { tenant: name, threadId }
 }
 
@@ -193,12 +191,11 @@ async function* allItems<T>(list: (page: PageOptions) => Promise<Page<T>>): Asyn
   } while (cursor !== undefined)
 }
 
-interface StoreValues {
+interface StoreValues extends Pick<StoreOptions, 'onDamage'> {
   readonly store?: string | undefined
   readonly config?: string | undefined
   readonly json: boolean
   readonly mustExist: boolean
-  readonly onDamage?: StoreOptions['onDamage']
 }
 
 /** Nothing expires while turns are copied. */

@@ -14,10 +14,7 @@ import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
 import { UsageError } from '../command.ts'
 
-/*
- * An export has a header, then one line for each part: a thread, and of each of its turns the turn, its events,
- * the newest outputs, and `sealed`. The last line is `end`. Fields that an import does not need are ignored.
- */
+/** A header, then a line per thread and per turn with its events, outputs and `sealed`, then `end`. Other fields are ignored. */
 
 const FORMAT = 'turnstream-export'
 const VERSION = 1

@@ -5,7 +5,6 @@ import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-even
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
 import { logOf } from '../../log/tenants.ts'
 import { defineCommand, EXIT, readInput } from '../command.ts'
-import { withoutUndefined } from '../serve/settings.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { STORE_OPTIONS, turnLines, withStore } from './export.ts'
 import { type Line, type PartLine, readExport, type TurnLine } from './format.ts'
@@ -186,25 +185,18 @@ async function createImported(log: TurnLog, turn: TurnLine): Promise<TurnTarget>
       if ('event' in line) return events.add(line.event as StreamEvent)
       if ('sealed' in line) {
         await events.seal(response)
-        await outputs.seal()
-        return
+        return outputs.seal()
       }
       const { output, eventId, timestamp } = line
-      await outputs.add({ output: output as StreamOutput, eventId, timestamp })
+      return outputs.add({ output: output as StreamOutput, eventId, timestamp })
     },
     discard: () => log.deleteTurn(turnId),
   }
 }
 
 async function addTurn(log: TurnLog, turn: TurnLine): Promise<Lease> {
-  const { turnId, runId, threadId, request, replaces, replacedBy } = turn
-  const created = {
-    turnId,
-    runId,
-    threadId,
-    owner: OWNER,
-    ...withoutUndefined({ request, replacedBy }),
-  }
+  const { tenant: _tenant, epoch: _epoch, response: _response, replaces, ...fields } = turn
+  const created = { ...fields, owner: OWNER }
   if (replaces === undefined) return log.create(created, 0)
   try {
     return await log.create({ ...created, replaces }, 0)
