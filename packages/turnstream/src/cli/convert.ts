@@ -54,20 +54,23 @@ with --json.`,
       bytes += chunk.length
       return () => `${megabytes(bytes)} read`
     })
-    let count = 0
-    async function* counted() {
-      const recognised = { from, source, hasUnknown: () => hasUnknown }
-      for await (const event of recognisedEvents(input, recognised)) {
-        count += 1
+    let isEmpty = true
+    async function* events() {
+      for await (const event of recognisedEvents(input, {
+        from,
+        source,
+        hasUnknown: () => hasUnknown,
+      })) {
+        isEmpty = false
         yield event
       }
     }
-    const exit = await writeEvents(counted(), to, values, terminal)
+    const exit = await writeEvents(events(), to, values, terminal)
     if (source.fault !== undefined) {
       const { at, reason } = source.fault
       throw new UsageError(`line or event ${at} of the input is unreadable: ${reason}`)
     }
-    if (count === 0) throw new UsageError('the input is empty')
+    if (isEmpty) throw new UsageError('the input is empty')
     return exit
   },
 })

@@ -72,11 +72,13 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   const [name = '--help', ...rest] = args[0] === 'help' ? [...args.slice(1), '--help'] : args
   if (['-v', '--version', 'version'].includes(name)) return print(terminal, `${version()}\n`)
   if (HELP_FLAGS.has(name)) return print(terminal, HELP)
-  const verbs = verbsOf(name)
-  if (verbs.length > 0 && HELP_FLAGS.has(rest[0] ?? '')) return print(terminal, verbHelp(name))
-  let shown = verbs.length > 0 ? `turnstream ${name}` : 'turnstream'
+  const group = COMMANDS.filter((each) => each.name.startsWith(`${name} `))
+  const hasVerbs = group.length > 0
+  if (hasVerbs && HELP_FLAGS.has(rest[0] ?? '')) return print(terminal, verbHelp(name, group))
+  let shown = hasVerbs ? `turnstream ${name}` : 'turnstream'
   try {
-    const verb = verbs.length > 0 ? ` ${parseAction(name, rest.shift(), verbs)}` : ''
+    const verbs = group.map((each) => each.name.slice(name.length + 1))
+    const verb = hasVerbs ? ` ${parseAction(name, rest.shift(), verbs)}` : ''
     const command = findCommand(`${name}${verb}`)
     shown = `turnstream ${command.name}`
     if (rest.some((arg) => HELP_FLAGS.has(arg)))
@@ -90,14 +92,7 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   }
 }
 
-/** The second words of the commands that start with a word: `record` of `cassette record`. */
-function verbsOf(word: string): string[] {
-  const start = `${word} `
-  return COMMANDS.flatMap(({ name }) => (name.startsWith(start) ? name.slice(start.length) : []))
-}
-
-function verbHelp(word: string): string {
-  const commands = COMMANDS.filter(({ name }) => name.startsWith(`${word} `))
+function verbHelp(word: string, commands: readonly Command[]): string {
   return `Usage\n  turnstream ${word} <verb> [options]\n\nCommands\n${listOf(commands)}\n`
 }
 

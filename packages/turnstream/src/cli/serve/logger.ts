@@ -113,7 +113,7 @@ const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TURN_UNKNOWN',
 ])
 
-/** Errors of the language about names in a program. Not SyntaxError: JSON's quotes its input. */
+/** Errors about names in a program. Not SyntaxError: JSON's quotes its input. */
 const OF_THE_LANGUAGE = new Set(['TypeError', 'RangeError', 'ReferenceError'])
 
 const SYSTEM_CODE = /^[A-Z][A-Z0-9_]{2,60}$/

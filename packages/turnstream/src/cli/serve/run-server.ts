@@ -165,13 +165,10 @@ function describeKeys(keys: readonly KeyEntry[]): string {
 async function openLog({ store, settings }: ServeOptions, deps: Deps): Promise<TurnLog> {
   let isOpen = false
   try {
-    const log = await openStore(store, {
-      clock: deps.terminal.clock,
-      // Before the port is open, an error is the reason for the failed start.
-      onError: (error) => isOpen && deps.logger.error(error),
-      retentionMs: settings.retentionMs,
-      silentAfterMs: settings.storeTimeoutMs,
-    })
+    const { clock } = deps.terminal
+    // Before the port is open, an error is the reason for the failed start.
+    const onError = (error: unknown) => isOpen && deps.logger.error(error)
+    const log = await openStore(store, { ...settings, clock, onError })
     isOpen = true
     return log
   } catch (error) {

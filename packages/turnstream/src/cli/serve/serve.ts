@@ -132,7 +132,8 @@ export function parseServeOptions(
   refusePublic(settings)
   refuseOpenOrigins(settings)
   const secrets = collectSecrets(configuration)
-  const recorder = createRecorder(configuration, secrets)
+  const directory = settings.record && resolve(terminal.cwd, settings.record)
+  const recorder = directory ? new TurnRecorder({ ...settings, directory, secrets }) : undefined
   const providers = activeProviders(configuration, { onCodexLog, observeCall: recorder?.observe })
   return {
     ...configuration,
@@ -146,15 +147,6 @@ export function parseServeOptions(
     redact: redacting(secrets),
     warnings: findWarnings(configuration),
   }
-}
-
-function createRecorder(
-  { settings, cwd }: Configuration,
-  secrets: readonly string[],
-): TurnRecorder | undefined {
-  const { record, maxRecordedTurnBytes: maxTurnBytes, maxRecordedBytes: maxTotalBytes } = settings
-  if (record === undefined) return undefined
-  return new TurnRecorder({ directory: resolve(cwd, record), maxTurnBytes, maxTotalBytes, secrets })
 }
 
 /** Whether an address is only reachable from this machine. */
@@ -179,9 +171,9 @@ function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
     throw new UsageError('corsOrigins: * allows every origin and must be the only entry')
   }
   if (keysFile !== undefined) return
+  const advice = 'list the origins, or require keys with TURNSTREAM_KEYS_FILE'
   throw new UsageError(
-    'corsOrigins: * would let every web page use a server without keys: list the origins, ' +
-      'or require keys with TURNSTREAM_KEYS_FILE',
+    `corsOrigins: * would let every web page use a server without keys: ${advice}`,
   )
 }
 
@@ -217,9 +209,8 @@ export function findWarnings(configuration: Configuration): string[] {
 }
 
 function hasCodexKey(codex: Configuration['codex'], env: Configuration['env']): boolean {
-  const { keyVariable = null, login } = codex ?? {}
-  if (login !== undefined) return true
-  return keyVariable !== null && readSecret(env, keyVariable) !== undefined
+  const { keyVariable, login } = codex ?? {}
+  return login !== undefined || (keyVariable ? readSecret(env, keyVariable) !== undefined : false)
 }
 
 const EVERY_USER = 'every user of this machine'

@@ -4,11 +4,7 @@ import type { Clock } from '@turnstream/core/internal/async/clock'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import type { ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { makeDirectory } from '../../log/embedded/directory.ts'
-import {
-  type EmbeddedLogOptions,
-  openDamagedLog,
-  openEmbeddedLog,
-} from '../../log/embedded/open.ts'
+import { openDamagedLog, openEmbeddedLog } from '../../log/embedded/open.ts'
 import { MemoryLog } from '../../log/memory-log.ts'
 import { openRedisLog } from '../../log/redis/open.ts'
 import { UsageError } from '../command.ts'
@@ -19,10 +15,7 @@ export type StoreChoice =
   | { readonly kind: 'embedded'; readonly directory: string }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
 
-export interface StoreOptions {
-  readonly retentionMs: number | undefined
-  /** How long a connection to Redis may be silent before it is replaced. */
-  readonly silentAfterMs: number
+export interface StoreOptions extends Pick<Settings, 'retentionMs' | 'storeTimeoutMs'> {
   readonly clock: Clock
   readonly onError: (error: unknown) => void
   /** Called if the lists of an embedded store are damaged. Without it, the store is not opened. */
@@ -49,39 +42,29 @@ function checkRedis({ username, password, pathname }: URL): void {
   try {
     decodeURIComponent(`${username}:${password}`)
   } catch {
-    throw new UsageError(
-      'user or password in the store URL contains an invalid % escape: write % as %25',
-    )
+    const advice = 'contains an invalid % escape: write % as %25'
+    throw new UsageError(`user or password in the store URL ${advice}`)
   }
-  if (!/^(?:\/\d*)?$/.test(pathname)) {
-    throw new UsageError(
-      'the path of the store URL must be a database number, as in redis://localhost:6379/0',
-    )
-  }
+  if (/^(?:\/\d*)?$/.test(pathname)) return
+  const example = 'redis://localhost:6379/0'
+  throw new UsageError(`the path of the store URL must be a database number, as in ${example}`)
 }
 
 export async function openStore(choice: StoreChoice, options: StoreOptions): Promise<TurnLog> {
-  const { retentionMs, silentAfterMs, clock, onError, onDamage } = options
+  const { retentionMs, storeTimeoutMs: silentAfterMs, clock, onError, onDamage } = options
   const common = { clock, ...(retentionMs !== undefined && { retentionMs }) }
-  switch (choice.kind) {
-    case 'memory':
-      return new MemoryLog(common)
-    case 'embedded':
-      if (await makeDirectory(choice.directory)) {
-        // Keeps a new directory out of git: it will contain prompts. If this fails, opening reports it.
-        const file = join(choice.directory, '.gitignore')
-        await writeFile(file, '*\n', { flag: 'wx' }).catch(() => {})
-      }
-      return openEmbedded({ ...common, onError, directory: choice.directory }, onDamage)
-    case 'redis': {
-      const { url, prefix } = choice
-      return openRedisLog({ ...common, silentAfterMs, onError, url, prefix })
-    }
+  if (choice.kind === 'memory') return new MemoryLog(common)
+  if (choice.kind === 'redis') {
+    const { url, prefix } = choice
+    return openRedisLog({ ...common, silentAfterMs, onError, url, prefix })
   }
-}
-
-function openEmbedded(options: EmbeddedLogOptions, onDamage: StoreOptions['onDamage']) {
-  return onDamage === undefined ? openEmbeddedLog(options) : openDamagedLog(options, onDamage)
+  const { directory } = choice
+  if (await makeDirectory(directory)) {
+    // Keeps a new directory out of git: it will contain prompts. If this fails, opening reports it.
+    await writeFile(join(directory, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => {})
+  }
+  const embedded = { ...common, onError, directory }
+  return onDamage === undefined ? openEmbeddedLog(embedded) : openDamagedLog(embedded, onDamage)
 }
 
 export function publicUrl(url: string): string {
@@ -97,14 +80,9 @@ export function storeSecrets(choice: StoreChoice): string[] {
 }
 
 export function describeStore(choice: StoreChoice): string {
-  switch (choice.kind) {
-    case 'memory':
-      return 'memory (turns are lost when this process ends)'
-    case 'embedded':
-      return `embedded in ${choice.directory}`
-    case 'redis':
-      return `Redis at ${publicUrl(choice.url)}`
-  }
+  if (choice.kind === 'memory') return 'memory (turns are lost when this process ends)'
+  if (choice.kind === 'embedded') return `embedded in ${choice.directory}`
+  return `Redis at ${publicUrl(choice.url)}`
 }
 
 const ADVICE: Partial<Record<ErrorCode, string>> = {

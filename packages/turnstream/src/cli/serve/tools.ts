@@ -74,7 +74,7 @@ function expandAll(
 ): Record<string, string> {
   const expanded = Object.entries(values).map(([key, value]) => [
     key,
-    value.replaceAll(VARIABLE, (_whole, name: string) => {
+    value.replaceAll(VARIABLE, (_match, name: string) => {
       const found = readSecret(env, name)
       if (found !== undefined) return found
       throw new UsageError(`${path}.${key}: the variable ${name} is not set`)

@@ -13,11 +13,10 @@ import { logOf } from '../../log/tenants.ts'
 import type { CallObserver, ObservedCall } from '../../providers/http-provider.ts'
 import { errorCode } from '../command.ts'
 import { CassetteDirectory, type CassetteFile, recordingName } from '../cassettes/directory.ts'
+import type { Settings } from './settings.ts'
 
-export interface TurnRecorderOptions {
+interface TurnRecorderOptions extends Pick<Settings, 'maxRecordedTurnBytes' | 'maxRecordedBytes'> {
   readonly directory: string
-  readonly maxTurnBytes: number
-  readonly maxTotalBytes: number
   /** Values to redact, besides the credentials of a call. */
   readonly secrets: readonly string[]
 }
@@ -71,8 +70,9 @@ export class TurnRecorder {
 
   /** Nothing is recorded before. Rejects when the directory cannot be used. */
   async start(deps: Deps): Promise<void> {
-    const { directory, maxTurnBytes: maxFileBytes, maxTotalBytes } = this.#options
-    const options = { directory, maxFileBytes, maxTotalBytes, onError: deps.onError }
+    const { directory, maxRecordedTurnBytes, maxRecordedBytes } = this.#options
+    const limits = { maxFileBytes: maxRecordedTurnBytes, maxTotalBytes: maxRecordedBytes }
+    const options = { directory, ...limits, onError: deps.onError }
     this.#started = { ...deps, directory: await CassetteDirectory.open(options) }
     await this.#sweep(this.#started)
   }

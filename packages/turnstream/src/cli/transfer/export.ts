@@ -216,14 +216,10 @@ export async function withStore(
     if (isEmbedded && mustExist && !existsSync(join(store.directory, DATA_FILE))) {
       throw new TurnstreamError('STORE_FAILED', `no store in ${store.directory}`)
     }
-    const log = await openStore(store, {
-      // In Redis every turn has its own retention.
-      retentionMs: isEmbedded ? NEVER_MS : settings.retentionMs,
-      silentAfterMs: settings.storeTimeoutMs,
-      clock,
-      onError: () => {},
-      onDamage,
-    })
+    // In Redis every turn has its own retention.
+    const retention = isEmbedded && { retentionMs: NEVER_MS }
+    const options = { ...settings, ...retention, clock, onError: () => {}, onDamage }
+    const log = await openStore(store, options)
     try {
       return await use(log)
     } finally {

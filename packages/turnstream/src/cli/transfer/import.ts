@@ -111,16 +111,13 @@ class Import {
   }
 }
 
-class Refusal extends Error {
-  override readonly name = 'Refusal'
-}
-
-function differs(): Refusal {
-  return new Refusal('the store has a different turn with this id')
+/** The store has a different turn with the same id. */
+class DifferentTurn extends Error {
+  override readonly message = 'the store has a different turn with this id'
 }
 
 function isTurnError(error: unknown): error is Error {
-  if (!(error instanceof TurnstreamError)) return error instanceof Refusal
+  if (!(error instanceof TurnstreamError)) return error instanceof DifferentTurn
   return error.code === 'STORE_CORRUPT' || !error.code.startsWith('STORE_')
 }
 
@@ -146,16 +143,13 @@ async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
   const { tenant, turnId, runId, threadId, request } = turn
   const log = logOf(store, tenant)
   const existing = await log.getTurn(turnId)
-  if (existing === undefined) return createImported(log, turn)
-  if (!existing.sealed && existing.owner === OWNER) {
-    // An import was interrupted.
-    await log.deleteTurn(turnId)
-    return createImported(log, turn)
-  }
+  const isInterrupted = existing?.sealed === false && existing.owner === OWNER
+  if (isInterrupted) await log.deleteTurn(turnId)
+  if (existing === undefined || isInterrupted) return createImported(log, turn)
   const isSame =
     existing.runId === runId && existing.threadId === threadId && existing.request === request
-  if (!existing.sealed || existing.expired || !isSame) throw differs()
-  if ((await log.getResponse(turnId)) !== turn.response) throw differs()
+  if (!existing.sealed || existing.expired || !isSame) throw new DifferentTurn()
+  if ((await log.getResponse(turnId)) !== turn.response) throw new DifferentTurn()
   const lines = turnLines(log, tenant, existing)
   await lines.next() // the turn itself, which was just compared
   return {
@@ -163,8 +157,8 @@ async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
     isNew: false,
     async take(line) {
       const { value } = await lines.next()
-      if (typeof value !== 'string' || jsonLine(JSON.parse(value)) !== jsonLine(line))
-        throw differs()
+      const isEqual = typeof value === 'string' && jsonLine(JSON.parse(value)) === jsonLine(line)
+      if (!isEqual) throw new DifferentTurn()
     },
     discard: () => lines.return(undefined),
   }

@@ -27,8 +27,7 @@ import { MemoryLog } from '../../../src/server.ts'
 
 const options = {
   clock: systemClock,
-  retentionMs: undefined,
-  silentAfterMs: 3000,
+  storeTimeoutMs: 3000,
   onError: () => {},
 }
 

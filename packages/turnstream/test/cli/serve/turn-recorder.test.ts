@@ -20,7 +20,12 @@ async function setUp(options: { maxTurnBytes?: number; directory?: string; log?:
   const clock = fakeClock(1000)
   const errors: unknown[] = []
   const secrets = ['configured-secret']
-  const recorder = new TurnRecorder({ directory, maxTurnBytes, maxTotalBytes: 1e7, secrets })
+  const recorder = new TurnRecorder({
+    directory,
+    maxRecordedTurnBytes: maxTurnBytes,
+    maxRecordedBytes: 1e7,
+    secrets,
+  })
   await recorder.start({ log, clock, onError: (error) => errors.push(error) })
   const read = async (tenant: string, turnId: string) => {
     await recorder.stop()
@@ -103,7 +108,7 @@ describe('a recorder of turns', () => {
 
   test('records nothing before it starts, nor a round whose first call it missed', async () => {
     const secrets: string[] = []
-    const limits = { maxTurnBytes: 1000, maxTotalBytes: 1000 }
+    const limits = { maxRecordedTurnBytes: 1000, maxRecordedBytes: 1000 }
     const idle = new TurnRecorder({ directory: testFolder(), ...limits, secrets })
     expect(idle.observe(call())).toBeUndefined()
     await idle.stop()
