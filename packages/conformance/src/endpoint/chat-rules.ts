@@ -32,7 +32,6 @@ function deltasOf(events: readonly NamedEvent[]): Json[] {
   return events.flatMap(choicesOf).map(({ delta }) => (isRecord(delta) ? delta : {}))
 }
 
-/** The finish reasons of a stream, each with the index of its chunk. */
 function finishesOf({ events }: SseRecording) {
   return events.flatMap((event, at) =>
     choicesOf(event).flatMap(({ finish_reason: reason = null }) =>
@@ -55,7 +54,6 @@ export const modelsFault = expecting<PlainAnswer>(
   },
 )
 
-/** The ids of a model list; undefined when it is not a list. */
 export function modelsOf(body: string): string[] | undefined {
   const data = parseJsonObject(body)?.['data']
   if (!Array.isArray(data)) return undefined
@@ -88,7 +86,6 @@ function fieldsOf(json: Json): readonly Field[] {
   ]
 }
 
-/** Checks a response without streaming. */
 export function answerFault(answer: PlainAnswer): Fault | undefined {
   return objectFault(answer, (json) => fieldFault(fieldsOf(json)))
 }
@@ -166,7 +163,6 @@ function errorIn({ events }: SseRecording): unknown {
   return events.map(({ json }) => json['error']).find((error) => error)
 }
 
-/** Without chunks that only carry an error. */
 function answersOf({ events }: SseRecording): readonly NamedEvent[] {
   return events.filter(({ json }) => !json['error'])
 }
@@ -237,7 +233,6 @@ function findEnd(stream: SseRecording): Finding {
   return `none; the last is ${shownChunk(events.at(-1))}`
 }
 
-/** For the stream of a plain text. */
 export function textFault(stream: SseRecording): Fault | undefined {
   const texts = textsOf(stream)
   if (texts.length === 0) return { expected: 'text in delta.content', came: 'no text at all' }
@@ -249,12 +244,10 @@ export function textFault(stream: SseRecording): Fault | undefined {
   return { expected, came: `deltas that repeat it: ${texts.slice(0, 3).map(shown).join(', ')}` }
 }
 
-/** Whether the stream is complete. Some rules do not apply to a truncated one. */
 function isWhole(stream: SseRecording): boolean {
   return finishesOf(stream).length > 0 && errorIn(stream) === undefined
 }
 
-/** For the stream with `include_usage`. */
 export function usageFault(stream: SseRecording): Fault | undefined {
   const expected = 'one chunk with usage and choices: [] between the finish and [DONE]'
   const chunks = stream.events.filter(({ json }) => isRecord(json['usage']))

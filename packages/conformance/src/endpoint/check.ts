@@ -31,7 +31,6 @@ export function fail(name: string, found: string, fix: string): Check {
   return { name, verdict: 'fail', found, fix }
 }
 
-/** Whether a version is `least` or newer. */
 export function isAtLeast(version: string, least: readonly [number, number]): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > least[0] || (major === least[0] && minor >= least[1])

@@ -39,7 +39,6 @@ export const REFUSAL_LIMIT_MS = 10_000
 
 export type Answered = Answer | NoAnswer
 
-/** What a server sent in response to a streaming request. */
 export type Recorded = StreamRecording | NoAnswer
 export type Decoded = SseRecording | NoAnswer
 
@@ -97,7 +96,6 @@ export function isStream<Stream extends StreamRecording>(
   return !('reason' in recorded) && recorded.status === 200
 }
 
-/** The response received in place of a stream. */
 export function refusalIn(recorded: Recorded): string {
   if ('reason' in recorded) return recorded.reason
   const body = Buffer.concat(recorded.reads.map(({ bytes }) => bytes)).toString()
@@ -157,7 +155,6 @@ export function refusalCheck(
   return plainCheck(name, answer, (each) => rule(each, statuses), 'refused')
 }
 
-/** For a stream without the call that was requested. */
 export function noCallWarning(tool: Recorded): Check {
   const came = isStream(tool) ? 'the model called no tool' : refusalIn(tool)
   return warn('tool call', came, 'Choose a model with tool support: --model <model>')

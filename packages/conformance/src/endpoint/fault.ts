@@ -9,7 +9,6 @@ export interface Fault {
   readonly came: string
 }
 
-/** Returns the fault of a recording, if any. */
 export type Rule<Recorded> = (recorded: Recorded) => Fault | undefined
 
 /** `fine` is the text of a passed check. */
@@ -24,7 +23,6 @@ export type Test = (value: unknown) => boolean
 
 const MAX_SHOWN = 160
 
-/** Formats any value as one short line. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing'
   return clip(typeof value === 'string' ? value : JSON.stringify(value), MAX_SHOWN)
@@ -45,7 +43,6 @@ export function expecting<Recorded>(
   }
 }
 
-/** A named rule with one expectation. */
 export function rule<Recorded>(
   name: string,
   fine: string,
@@ -55,7 +52,6 @@ export function rule<Recorded>(
   return [name, fine, expecting(expected, find)]
 }
 
-/** The first fault that a rule finds in a list. */
 export function firstOf<Value>(values: readonly Value[], check: Rule<Value>): Fault | undefined {
   for (const value of values) {
     const fault = check(value)
@@ -64,7 +60,6 @@ export function firstOf<Value>(values: readonly Value[], check: Rule<Value>): Fa
   return undefined
 }
 
-/** A response that was not expected. */
 export function came({ status, body }: PlainAnswer): string {
   return `status ${status}: ${shown(body)}`
 }
@@ -107,7 +102,6 @@ export const isCount: Test = (value) => Number.isSafeInteger(value) && Number(va
 /** A field of a response: path, value, expected type, and whether it matches. */
 export type Field = readonly [path: string, value: unknown, takes: string, suits: Test]
 
-/** Reports the first field that does not match. */
 export function fieldFault(fields: readonly Field[]): Fault | undefined {
   const missed = fields.find(([, value, , suits]) => !suits(value))
   if (missed === undefined) return undefined

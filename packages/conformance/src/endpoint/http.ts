@@ -1,6 +1,5 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
 
-/** Reads the text of an input, up to `maxBytes`. */
 export async function readBounded(
   input: AsyncIterable<Uint8Array> | null,
   maxBytes: number,
@@ -65,7 +64,6 @@ export interface Answer {
   readonly answeredAt: number
 }
 
-/** No response, or not in time. */
 export interface NoAnswer {
   readonly reason: string
 }

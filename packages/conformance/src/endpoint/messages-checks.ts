@@ -79,7 +79,6 @@ export function messagesRequests(endpoint: Endpoint, model: string): Requests {
   return createRequests(endpoint, model, options)
 }
 
-/** Asks a server for everything that the checks need. */
 export async function recordMessages(endpoint: Endpoint, requests: Requests) {
   const { onProgress, key } = endpoint
   const { plain, stream } = requests

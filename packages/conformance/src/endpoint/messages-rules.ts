@@ -38,7 +38,6 @@ const TYPES: ReadonlySet<string> = new Set([
   'error',
 ])
 
-/** All events but pings. */
 function eventsOf({ events }: SseRecording): Json[] {
   return events.filter((event) => typeOf(event) !== 'ping').map(({ json }) => json)
 }
@@ -273,7 +272,6 @@ function findUsage(stream: SseRecording): Finding {
   return shown({ input_tokens: input, output_tokens: output })
 }
 
-/** For the stream of a plain text. */
 export const missingTextFault = expecting<SseRecording>('text in text_delta', (stream) =>
   streamedText(stream) === '' ? 'no text at all' : undefined,
 )
@@ -292,7 +290,6 @@ export function textOf(message: Json | undefined): string {
   return texts.filter(isText).join('')
 }
 
-/** Checks a message without streaming. */
 export function messageFault(answer: PlainAnswer): Fault | undefined {
   return objectFault(answer, (message) => {
     const { content, stop_reason: reason, stop_sequence: sequence } = message

@@ -11,7 +11,6 @@ interface Read {
 /** How a stream ended: the server closed it, it broke, or we stopped reading. */
 type Ending = 'closed' | 'broken' | 'late' | 'too long' | 'left open'
 
-/** Everything a server sent in response to one streaming request. */
 export interface StreamRecording {
   readonly about: string
   readonly asksUsage?: boolean
@@ -37,7 +36,6 @@ const CLOSE_LIMIT_MS = 1000
 const DONE_SEEN = /^data: ?\[DONE\]$/m
 const TAIL_CHARS = 64
 
-/** Records a stream until the server or the limits end it. */
 export async function recordStream(call: StreamCall): Promise<StreamRecording | NoAnswer> {
   const { about, asksUsage = false, leavesAt, endsAt = DONE_SEEN, limitMs, clock } = call
   const startedAt = clock.now()
@@ -79,7 +77,6 @@ export async function recordStream(call: StreamCall): Promise<StreamRecording | 
   return { about, asksUsage, ...head, reads, ending }
 }
 
-/** The events of a recording, whatever they mean. */
 export interface SseRecording extends StreamRecording {
   /** The JSON objects before `[DONE]`. */
   readonly events: readonly NamedEvent[]
@@ -88,7 +85,6 @@ export interface SseRecording extends StreamRecording {
   readonly rest: readonly string[]
   /** The first data that is not a JSON object. */
   readonly unreadable: string | undefined
-  /** Names of named events. */
   readonly names: readonly string[]
   /** Whether it ended in the middle of an event. */
   readonly isCut: boolean
@@ -128,7 +124,6 @@ function timed(events: readonly SseEvent[], atMs: number) {
   return events.map((event) => ({ ...event, atMs }))
 }
 
-/** The objects of a list; empty when it is not a list. */
 export function recordsIn(list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter(isRecord) : []
 }

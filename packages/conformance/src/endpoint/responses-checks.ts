@@ -53,7 +53,6 @@ const MAX_RESUMED = 32
 
 const POLL_MS = 250
 
-/** Asks a server for everything that the checks need. */
 export class ResponsesTester {
   readonly requests: Requests
   readonly #endpoint: Endpoint

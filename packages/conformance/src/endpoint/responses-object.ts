@@ -156,7 +156,6 @@ function textOf(response: Json): string {
   return texts.filter(isText).join('')
 }
 
-/** Checks a response without streaming. */
 export function answerFault(answer: PlainAnswer): Fault | undefined {
   return objectFault(answer, (response) => {
     const { status, output } = response

@@ -58,7 +58,6 @@ const TYPES: ReadonlySet<string> = new Set([
 const FURTHER_TYPES =
   /^response\.(apply_patch|audio|code_interpreter|file_search|image_generation|mcp|shell|web_search)|^\w+:/
 
-/** All events but heartbeats. */
 function eventsOf({ events }: SseRecording): Json[] {
   return events.filter((event) => typeOf(event) !== KEEPALIVE).map(({ json }) => json)
 }
@@ -222,7 +221,6 @@ interface Place {
   readonly parts: Map<unknown, 'open' | 'said' | 'closed'>
 }
 
-/** What an event of a part does to it. */
 const PART_EVENT =
   /^response\.(?:(output_text|refusal)|reasoning(?:_text|_summary_text)?|(?:content|reasoning_summary)_part)\.(added|delta|done)$/
 
@@ -376,14 +374,12 @@ function statusFault(stream: SseRecording): Fault | undefined {
   }
 }
 
-/** For the stream of a plain text. */
 export const missingTextFault = expecting<SseRecording>(
   'text in response.output_text.delta',
   (stream) =>
     ofType(stream, 'response.output_text.delta').length > 0 ? undefined : 'no text at all',
 )
 
-/** For a stream with a tool call. */
 export const argumentsFault = expecting<SseRecording>(
   'arguments that are a JSON object',
   (stream) => {

@@ -35,7 +35,6 @@ function optionalCheck(name: string, answer: Found, rule: Rule<Answer>, fine: st
 
 const COMPARED = ['id', 'status', 'output', 'usage'] as const
 
-/** A response must be the same when it is retrieved. */
 export function retrieveCheck(answer: Found, response: Json | undefined): Check {
   if (response === undefined) return skipped('retrieve', 'no complete stream')
   const rule: Rule<Answer> = (each) => {

@@ -8,7 +8,6 @@ import { isFailure, UsageError } from './command.ts'
 import type { Terminal } from './terminal.ts'
 import { messageOf } from './text.ts'
 
-/** Calls that the user answers, one `/answer` each. */
 export class OpenCalls {
   #calls: readonly PendingCall[] = []
   #results: ToolAnswer[] = []

@@ -185,10 +185,8 @@ interface Conversation {
   readonly calls: OpenCalls
 }
 
-/** A prompt, or the results of client tools. */
 type Question = string | readonly ToolAnswer[]
 
-/** Rejects when the gateway is unreachable or does not have the thread. */
 async function check({ gateway, threadId }: Conversation): Promise<void> {
   const route = threadId === undefined ? ROUTES.health : `${path(ROUTES.thread, threadId)}?limit=1`
   try {

@@ -83,7 +83,6 @@ interface Words {
 
 export interface Command {
   readonly name: string
-  /** One line, for the list of commands. */
   readonly summary: string
   readonly usage: readonly string[]
   readonly about?: string
@@ -96,7 +95,6 @@ export interface Command {
   run(args: string[], terminal: Terminal): Promise<ExitCode>
 }
 
-/** Defines a command: `run` gets the parsed command line, and its failures are reported. */
 export function defineCommand<const Table extends Options>(
   definition: Omit<Command, 'options' | 'run'> & {
     readonly options: Table
@@ -164,7 +162,6 @@ function optionLines(options: Options): string[] {
   })
 }
 
-/** Prints a failure as JSON on standard output, or as a sentence on standard error. */
 export async function reportFailure(
   { code, message }: { readonly code?: string | undefined; readonly message: string },
   { status, write, writeError }: Pick<Terminal, 'status' | 'write' | 'writeError'>,
@@ -260,7 +257,6 @@ export function fileFault(error: unknown, file: string): string {
   return reason === undefined ? messageOf(error) : `${file}: ${reason}`
 }
 
-/** The bytes of a file, or of standard input without a file. */
 export async function* readInput(file: string | undefined, { input }: Terminal) {
   if (file === undefined) return yield* input
   try {

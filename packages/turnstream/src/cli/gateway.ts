@@ -86,7 +86,6 @@ export class Gateway {
     })
   }
 
-  /** Sends one GET. Rejects when the gateway is unreachable or refuses it. */
   async get(path: string): Promise<Response> {
     const request = this.#send(this.url + path, { headers: bearer(this.#key) })
     const response = await request.catch((error: unknown) => {
@@ -119,7 +118,7 @@ export class Gateway {
     }
   }
 
-  /** Reads one connection. True when there is nothing left to read. */
+  /** Returns true when there is nothing left to read. */
   async *#readStream(
     path: string,
     at: { cursor: string | undefined },
@@ -245,7 +244,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ],
 ])
 
-/** The error of a response. A proxy in front of the gateway may use any other format. */
+/** A proxy in front of the gateway may use any other format. */
 async function readRefusal(response: Response): Promise<CommandError> {
   const { status, url } = response
   const location = response.headers.get('location')

@@ -139,15 +139,12 @@ function revoke(file: string, [tenant, name, ...rest]: readonly string[]) {
 
 /** Invalid names are not printed: one may be a key in the wrong place. */
 function checkNames({ tenant, name }: KeyName): void {
+  const start = 'and starts with a letter or digit'
   if (!isTenant(tenant)) {
-    throw new UsageError(
-      'a tenant name has up to 64 lower-case letters, digits, - and _, and starts with a letter or digit',
-    )
+    throw new UsageError(`a tenant name has up to 64 lower-case letters, digits, - and _, ${start}`)
   }
   if (!isKeyName(name)) {
-    throw new UsageError(
-      'a key name has up to 64 letters, digits, ., - and _, and starts with a letter or digit',
-    )
+    throw new UsageError(`a key name has up to 64 letters, digits, ., - and _, ${start}`)
   }
 }
 
@@ -169,7 +166,6 @@ function withoutKey(text: string, { tenant, name }: KeyName): string {
   return left.map((line) => line.text).join('\n')
 }
 
-/** Reads a keys file. KEYS_FILE_INVALID names the file and the line. */
 export function readKeysFile(path: string): KeyEntry[] {
   return naming(path, () => parseKeysFile(readText(path)))
 }

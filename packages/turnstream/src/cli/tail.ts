@@ -57,7 +57,6 @@ interface Line {
   readonly title: string
   readonly detail: string
   readonly json: string
-  /** On the last line of the turn. */
   readonly outcome: TurnStatus | undefined
 }
 
@@ -102,7 +101,6 @@ async function writeLine(line: Line, { write, status, style, columns }: Terminal
   await write(json ? `${line.json}\n` : `${offset} ${title} ${clip(line.detail, room)}\n`)
 }
 
-/** The outcome of the turn, if this output ends it. */
 function outcomeOf(output: StreamOutput): TurnStatus | undefined {
   if (output.type === 'turn_error') return 'error'
   return output.type === 'turn_complete' ? output.status : undefined

@@ -44,7 +44,6 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Formats an output as one line: type and content. */
 export function describeOutput(output: StreamOutput): { title: string; detail: string } {
   const { type } = output
   switch (type) {
@@ -66,7 +65,6 @@ export function describeOutput(output: StreamOutput): { title: string; detail: s
   }
 }
 
-/** Formats a call like source code, with its result. */
 export function describeCall({ toolName, toolArguments, toolOutput, success }: ToolCall): string {
   const call = `${toolName}(${JSON.stringify(toolArguments)})`
   if (toolOutput === undefined) return call

@@ -59,15 +59,15 @@ const MAX_SHOWN = 160
 /** Of a long text, how much is shown before the difference. */
 const BEFORE = 40
 
-function describe({ layer, place, record, path, a, b }: Difference, ...files: string[]): string {
-  const [nameA = '', nameB = ''] = files
+function describe(difference: Difference, left: string, right: string): string {
+  const { layer, place, record, path, a, b } = difference
   const from = typeof a === 'string' && typeof b === 'string' ? commonChars(a, b) : undefined
   const what = path === '' ? '' : `, field ${path}`
   const where = from === undefined ? '' : `, from character ${from + 1}`
   return [
     `The ${TITLES[layer]} differ at number ${place} (${record})${what}${where}:`,
-    `  ${nameA}: ${show(a, from)}`,
-    `  ${nameB}: ${show(b, from)}`,
+    `  ${left}: ${show(a, from)}`,
+    `  ${right}: ${show(b, from)}`,
     '',
   ].join('\n')
 }

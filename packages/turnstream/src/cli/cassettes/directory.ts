@@ -27,7 +27,6 @@ export function recordingName(id: string): string {
 /** The recordings of a directory, within its limits. One process at a time may use it. */
 export class CassetteDirectory {
   readonly #options: DirectoryOptions
-  /** Oldest first. */
   readonly #files = new Map<string, CassetteFile>()
   #totalBytes = 0
   /** Writes and deletions, one after the other. */

@@ -80,7 +80,6 @@ async function exportStored(
 /** Snapshots contain all text so far. Those of a very long answer would be far larger than its events. */
 const MAX_OUTPUT_CHARS = 64 * 1024 * 1024
 
-/** Builds the cassette of a turn. Its snapshots are computed from the events. */
 function turnCassette(events: readonly StreamEvent[], recorded?: Cassette): Cassette {
   const start = events.find((event) => event.type === 'response_start')
   const [first] = events
@@ -128,13 +127,10 @@ function shiftCalls({ header, calls }: Cassette, createdAt: number): CassetteCal
   }))
 }
 
-/** Reads the events of an ended turn. CommandError if there is none. */
 async function storedEvents(log: TurnLog, tenant: string, turnId: string): Promise<StreamEvent[]> {
   const own = logOf(log, tenant)
   const turn = await own.getTurn(turnId)
-  if (turn === undefined) {
-    throw new CommandError('TURN_UNKNOWN', `tenant ${tenant} has no turn ${turnId}`)
-  }
+  if (!turn) throw new CommandError('TURN_UNKNOWN', `tenant ${tenant} has no turn ${turnId}`)
   if (turn.expired) throw new CommandError('TURN_EXPIRED', `turn ${turnId} has expired`)
   if (!turn.sealed) {
     const advice = 'wait until it has ended, or pass --url, which waits'
@@ -149,11 +145,7 @@ async function storedEvents(log: TurnLog, tenant: string, turnId: string): Promi
 }
 
 /** Reads the events of a turn from a running gateway, to the end of the turn. */
-async function servedEvents(
-  url: string,
-  turnId: string,
-  terminal: Terminal,
-): Promise<StreamEvent[]> {
+async function servedEvents(url: string, turnId: string, terminal: Terminal) {
   const frames = openGateway(url, terminal).frames(path(ROUTES.runStream, turnId))
   let events: StreamEvent[] = []
   for await (const { event: name, data } of frames) {

@@ -56,7 +56,6 @@ export async function readCassetteFile(file: string, terminal: Terminal): Promis
   return { header, calls: [], events: timed(events), outputs: [] }
 }
 
-/** Reads all events. A truncated turn ends as an error. */
 async function readEvents(
   file: string,
   source: EventReader,

@@ -150,7 +150,6 @@ function forwardedHeaders(raw: readonly string[]): string[] {
   return raw.filter((_text, at) => !named.has(namesAt(at - (at % 2))))
 }
 
-/** Records one exchange, if its endpoint generates. */
 class Recording {
   readonly #exchange: Exchange
   readonly #url: string

@@ -12,7 +12,6 @@ import { createRecordProxy, type Recorded } from './record-proxy.ts'
 
 interface Vendor {
   readonly url: string
-  /** How its clients find the proxy. */
   readonly hint: (proxy: string) => string
 }
 
@@ -98,18 +97,16 @@ function parseCount(
   throw new UsageError(`${option} must be an integer ${range}; got '${text}'`)
 }
 
-async function openDirectory(
+function openDirectory(
   directory: string,
   limits: { readonly maxFileBytes: number; readonly maxTotalBytes: number },
   { writeError }: Terminal,
 ): Promise<CassetteDirectory> {
   const onError = (error: unknown): void =>
     writeError(`turnstream: a cassette was not written: ${failureReason(error)}\n`)
-  try {
-    return await CassetteDirectory.open({ directory, ...limits, onError })
-  } catch (error) {
+  return CassetteDirectory.open({ directory, ...limits, onError }).catch((error: unknown) => {
     throw new CommandError(undefined, failureReason(error), { cause: error })
-  }
+  })
 }
 
 async function listen(server: Server, port: number): Promise<string> {

@@ -104,7 +104,6 @@ function parseSpeed(text: string): number {
   return speed === 0 ? Infinity : speed
 }
 
-/** Yields each event of a recording at the pace of the timestamps. */
 async function* paced(
   recording: readonly StreamEvent[],
   speed: number,

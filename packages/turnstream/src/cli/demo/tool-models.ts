@@ -82,10 +82,10 @@ function lastResults(input: readonly OutputItem[]): Item<'function_call_output'>
 }
 
 function describeResults(results: readonly Item<'function_call_output'>[]): string {
-  const lines = results.map(({ output, success }) => {
-    const text = output.slice(0, MAX_QUOTED_CHARS)
-    return success ? `The tool answered: ${text}` : `The tool failed: ${text}`
-  })
+  const lines = results.map(
+    ({ output, success }) =>
+      `The tool ${success ? 'answered' : 'failed'}: ${output.slice(0, MAX_QUOTED_CHARS)}`,
+  )
   return lines.join('\n\n')
 }
 

@@ -90,7 +90,6 @@ const REPLY = 'codex works'
 
 type Options = Pick<CodexProviderOptions, 'binary' | 'models' | 'env' | 'clock'>
 
-/** Starts a process with a separate home, and runs one turn through it. */
 async function runChecks(options: Options) {
   const home = mkdtempSync(join(tmpdir(), 'turnstream-doctor-'))
   const server = responsesServer().listen(0, '127.0.0.1')

@@ -166,7 +166,6 @@ export type FromChild =
   | { readonly facts: EmbeddedFacts }
   | { readonly error: { readonly code: ErrorCode; readonly message: string } }
 
-/** The findings of the child process, or how it crashed. */
 type Inspection = Exclude<FromChild, { done: number }> | { readonly crash: string }
 
 // In dist even when this file runs from src: the child process has no compiler.

@@ -95,7 +95,6 @@ export function readKey({ keyVariable }: ProviderPlan, env: Environment): string
   return keyVariable === undefined ? undefined : readSecret(env, keyVariable)
 }
 
-/** What is missing to use a provider, if anything. */
 export function missingFor(plan: ProviderPlan, key: string | undefined): string | undefined {
   const { id, kind, keyVariable, isOwn, setting } = plan
   if (isOwn && keyVariable !== undefined && key === undefined) return keyVariable

@@ -93,11 +93,9 @@ async function startRecorder(
   if (recorder === undefined) return
   const onError = (error: unknown): void =>
     logger.warn(`a response was not recorded: ${failureReason(error)}`)
-  try {
-    await recorder.start({ log, clock: terminal.clock, onError })
-  } catch (error) {
+  await recorder.start({ log, clock: terminal.clock, onError }).catch((error: unknown) => {
     throw new StartError(`cannot record: ${failureReason(error)}`, { cause: error })
-  }
+  })
   logger.warn(`recording prompts and answers in ${recorder.directory}`)
 }
 
@@ -124,11 +122,8 @@ function loadKeys(
     if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
     throw new StartError(error.message, { cause: error })
   }
-  if (keys.length === 0) {
-    throw new StartError(
-      `no keys in ${file}: create one with "turnstream keys add <tenant> --file ${file}"`,
-    )
-  }
+  const advice = `create one with "turnstream keys add <tenant> --file ${file}"`
+  if (keys.length === 0) throw new StartError(`no keys in ${file}: ${advice}`)
   const ring = new KeyRing(keys)
   logger.info(`${describeKeys(keys)} in force`)
   terminal.onHangup(() => reloadKeys({ ring, file }, logger))
@@ -141,7 +136,6 @@ function loadKeys(
   return { ring, file }
 }
 
-/** Keeps the keys when the file cannot be read. */
 function reloadKeys({ ring, file }: ServerKeys, logger: Logger): void {
   try {
     const keys = readKeysFile(file)
@@ -198,7 +192,7 @@ function gatewayOptions(
   }
 }
 
-async function listenOn(
+function listenOn(
   gateway: Gateway,
   { settings }: ServeOptions,
   logger: Logger,
@@ -210,12 +204,10 @@ async function listenOn(
         : 'raise --max-connections to allow more'
     logger.warn(`refused ${refused} connections: ${maxConnections} are open, and ${cause}`)
   }
-  try {
-    return await listen(gateway, { ...settings, onConnectionsRefused })
-  } catch (error) {
+  return listen(gateway, { ...settings, onConnectionsRefused }).catch((error: unknown) => {
     if (!hasCode(error, 'OPTION_INVALID')) throw error
     throw new StartError(withoutSummary(error), { cause: error })
-  }
+  })
 }
 
 // Ctrl-C reaches every process of the terminal, and npm also forwards it to its child.
@@ -294,7 +286,7 @@ function banner(
   ].join('\n')
 }
 
-/** Commands to copy. They name a turn id, so they work unchanged and can be repeated. */
+/** They name a turn id, so they work unchanged and can be repeated. */
 function examples(url: string, needsKey: boolean): string[] {
   const key = needsKey ? ' -H "authorization: Bearer $TURNSTREAM_KEY"' : ''
   const body = JSON.stringify({ turnId: 'first-turn', prompt: 'What is turnstream?' })

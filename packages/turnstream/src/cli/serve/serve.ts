@@ -149,7 +149,6 @@ export function parseServeOptions(
   }
 }
 
-/** Whether an address is only reachable from this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
@@ -189,7 +188,6 @@ export function webAccess(
   return { ...(corsOrigins && { corsOrigins }), ...(names && { allowedHosts: names }) }
 }
 
-/** Warnings about secrets and turns that other users or the network can see. */
 export function findWarnings(configuration: Configuration): string[] {
   const { codex, env } = configuration
   const ids = providerPlans(configuration)
@@ -271,7 +269,6 @@ export function isOpenTo(path: string, bits: number): boolean {
   }
 }
 
-/** Whether a key sent to this URL can be read on the network. */
 export function isPlainHttp(address: string): boolean {
   const { protocol, hostname = '' } = parseUrl(address) ?? {}
   return protocol === 'http:' && !/^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)

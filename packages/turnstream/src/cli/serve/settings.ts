@@ -44,7 +44,6 @@ interface Span extends Setting<number> {
   readonly unit: 'ms'
 }
 
-/** A setting that always has a value. */
 interface Settled<T> extends Setting<T> {
   readonly standard: string
 }
@@ -322,7 +321,6 @@ type Options = {
   >
 }
 
-/** The decoded settings, by the names of the library's options. */
 export type Settings = Omit<Options, `${typeof GROUP}.${string}`> & {
   readonly [GROUP]: {
     readonly [Name in keyof Options as Name extends `${typeof GROUP}.${infer Field}`
@@ -368,7 +366,6 @@ export function withoutUndefined<Options extends object>(
   return Object.fromEntries(entries) as ReturnType<typeof withoutUndefined<Options>>
 }
 
-/** Decoded settings by name, without those that are unset. */
 export function toSettings(values: ReadonlyMap<SettingName, unknown>): Settings {
   const settings: Record<string, unknown> = {}
   const group: Record<string, unknown> = {}

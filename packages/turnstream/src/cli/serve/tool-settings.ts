@@ -89,7 +89,6 @@ export const TOOL_KEYS = {
   endpoint: Object.keys(mcpEndpoint.shape),
 } as const
 
-/** Names of the variables that headers and environments of tools take their values from. */
 export function toolVariables(settings: readonly ToolSetting[]): string[] {
   const values = settings.flatMap((setting) => {
     if ('http' in setting) return Object.values(setting.http.headers ?? {})

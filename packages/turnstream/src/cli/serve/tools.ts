@@ -66,7 +66,6 @@ function mcpOptions(setting: McpSetting, path: string, env: Environment, folder:
   return { ...common, server: { ...server, env: variables, cwd: folder } }
 }
 
-/** Puts the values of variables in the place of `${NAME}`. */
 function expandAll(
   values: Readonly<Record<string, string>>,
   path: string,
@@ -85,7 +84,6 @@ function expandAll(
 
 export interface OpenTools {
   readonly entries: readonly (Tool | ToolSource)[]
-  /** Ends connections and processes of MCP servers. */
   close(): Promise<void>
 }
 
@@ -140,18 +138,12 @@ async function openModule(
   secrets: readonly string[],
 ): Promise<Tool[]> {
   const hide = hideValues(secrets)
-  let tools: readonly Tool[]
-  try {
-    tools = await importTools(pathToFileURL(file).href)
-  } catch (error) {
-    throw new StartError(`the tools of ${file} cannot be loaded: ${messageOf(error)}`, {
-      cause: error,
-    })
-  }
-  return tools.map((tool) => ({
-    ...withoutSecrets(tool, hide),
-    ...withoutUndefined({ needsApproval }),
-  }))
+  const tools = await importTools(pathToFileURL(file).href).catch((error: unknown) => {
+    const message = `the tools of ${file} cannot be loaded: ${messageOf(error)}`
+    throw new StartError(message, { cause: error })
+  })
+  const approval = withoutUndefined({ needsApproval })
+  return tools.map((tool) => ({ ...withoutSecrets(tool, hide), ...approval }))
 }
 
 function withoutSecrets(tool: Tool, hide: (text: string) => string): Tool {

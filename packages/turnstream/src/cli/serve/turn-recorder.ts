@@ -36,7 +36,6 @@ interface TurnIdentity {
   readonly turnId: string
 }
 
-/** A turn that this process records or recorded. */
 interface RecordedTurn extends TurnIdentity {
   readonly file: CassetteFile
   readonly startedAt: number
@@ -165,7 +164,6 @@ async function isGone(log: TurnLog, { tenant, turnId }: TurnIdentity): Promise<b
 
 const HEADER_BYTES = 4096
 
-/** Reads the header of a recording; undefined if it does not record a turn. */
 async function readIdentity(path: string): Promise<TurnIdentity | undefined> {
   try {
     const file = await open(path)

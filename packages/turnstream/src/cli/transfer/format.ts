@@ -91,17 +91,14 @@ function lineError(number: number, reason: string): UsageError {
   return new UsageError(`line ${number} of the input: ${reason}`)
 }
 
-/** Why the first line is not a supported export header. */
 function parseHeader(text: string): string | undefined {
   const header = decodeText(headerSchema, text)
   if (!header.ok) return 'not an export of turnstream'
   const { version } = header.value
-  return version === VERSION
-    ? undefined
-    : `version ${version}; this version of turnstream reads ${VERSION}`
+  if (version === VERSION) return undefined
+  return `version ${version}; this version of turnstream reads ${VERSION}`
 }
 
-/** The parsed line, or the reason why it is invalid. */
 function parseLine(text: string): Line | string {
   if (isNestedDeeperThan(text, MAX_JSON_NESTING)) return 'nested too deeply'
   const json = parseJson(text)

@@ -111,7 +111,6 @@ class Import {
   }
 }
 
-/** The store has a different turn with the same id. */
 class DifferentTurn extends Error {
   override readonly message = 'the store has a different turn with this id'
 }
@@ -126,7 +125,6 @@ interface TurnTarget {
   readonly turn: TurnLine
   readonly isNew: boolean
   take(line: PartLine): Promise<void>
-  /** Removes what was written. */
   discard(): Promise<unknown>
 }
 
