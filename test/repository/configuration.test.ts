@@ -19,7 +19,11 @@ import {
   toFlag,
   toVariable,
 } from '../../packages/turnstream/src/cli/serve/settings.ts'
-import { TOOL_KEYS } from '../../packages/turnstream/src/cli/serve/tool-settings.ts'
+import {
+  httpTool,
+  mcpEndpoint,
+  mcpProcess,
+} from '../../packages/turnstream/src/cli/serve/tool-settings.ts'
 import { PROVIDER_KINDS } from '../../packages/turnstream/src/providers/provider.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
@@ -105,7 +109,10 @@ describe('the tools', () => {
     const limits = ['timeoutMs', 'maxOutputBytes', 'maxParallelCalls']
     const inner = (kind: string, keys: readonly string[]) =>
       keys.filter((key) => !limits.includes(key)).map((key) => `${kind}.${key}`)
-    const { entry, http, process, endpoint } = TOOL_KEYS
+    const entry = ['name', 'description', 'parameters', 'module', 'needsApproval']
+    const http = Object.keys(httpTool.shape.http.shape)
+    const process = Object.keys(mcpProcess.shape)
+    const endpoint = Object.keys(mcpEndpoint.shape)
     const expected = [
       ...entry,
       ...inner('http', http),

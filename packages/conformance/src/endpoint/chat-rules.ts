@@ -151,12 +151,8 @@ export const STREAM_RULES: readonly NamedRule<SseRecording>[] = [
 
 function framingFault(stream: SseRecording): Fault | undefined {
   const name = stream.names.find((each) => each !== 'error')
-  return frameFault(
-    stream,
-    name === undefined
-      ? undefined
-      : { expected: 'events without a name', came: `event: ${shown(name)}` },
-  )
+  const fault = { expected: 'events without a name', came: `event: ${shown(name)}` }
+  return frameFault(stream, name === undefined ? undefined : fault)
 }
 
 function errorIn({ events }: SseRecording): unknown {
@@ -197,13 +193,7 @@ function roleFault(stream: SseRecording): Fault | undefined {
   return other && { expected: 'no other role', came: `delta: ${shown(other)}` }
 }
 
-const REASONS: readonly unknown[] = [
-  'stop',
-  'length',
-  'tool_calls',
-  'content_filter',
-  'function_call',
-]
+const REASONS: unknown[] = ['stop', 'length', 'tool_calls', 'content_filter', 'function_call']
 
 function finishFault(stream: SseRecording): Fault | undefined {
   const expected = 'one finish_reason, in the last chunk that has a choice'

@@ -16,7 +16,6 @@ export interface StreamRecording {
   readonly asksUsage?: boolean
   readonly status: number
   readonly contentType: string
-  readonly headers?: Headers
   readonly reads: readonly Read[]
   readonly ending: Ending
 }
@@ -44,14 +43,14 @@ export async function recordStream(call: StreamCall): Promise<StreamRecording | 
   let cancelTimer = stopIn(limitMs, 'late')
   const decoder = new TextDecoder()
   const reads: Read[] = []
-  let head: Pick<StreamRecording, 'status' | 'contentType' | 'headers'> | undefined
+  let head: Pick<StreamRecording, 'status' | 'contentType'> | undefined
   let ending: Ending = 'closed'
   let size = 0
   let tail = ''
   try {
     const response = await send(call, abort.signal)
     const { status, headers } = response
-    head = { status, headers, contentType: headers.get('content-type') ?? '' }
+    head = { status, contentType: headers.get('content-type') ?? '' }
     for await (const bytes of response.body ?? []) {
       reads.push({ atMs: clock.now() - startedAt, bytes })
       size += bytes.length

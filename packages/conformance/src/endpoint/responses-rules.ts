@@ -24,6 +24,17 @@ const KEEPALIVE = 'keepalive'
 
 const TERMINALS = ['response.completed', 'response.incomplete', 'response.failed']
 
+/** What grows by deltas. */
+const TEXTS = [
+  'output_text',
+  'refusal',
+  'reasoning_text',
+  'reasoning',
+  'reasoning_summary_text',
+  'function_call_arguments',
+  'custom_tool_call_input',
+]
+
 const TYPES: ReadonlySet<string> = new Set([
   'error',
   KEEPALIVE,
@@ -31,27 +42,12 @@ const TYPES: ReadonlySet<string> = new Set([
   'response.created',
   'response.queued',
   'response.in_progress',
-  'response.output_item.added',
-  'response.output_item.done',
-  'response.content_part.added',
-  'response.content_part.done',
-  'response.output_text.delta',
-  'response.output_text.done',
   'response.output_text.annotation.added',
-  'response.refusal.delta',
-  'response.refusal.done',
-  'response.reasoning_text.delta',
-  'response.reasoning_text.done',
-  'response.reasoning.delta',
-  'response.reasoning.done',
-  'response.reasoning_summary_part.added',
-  'response.reasoning_summary_part.done',
-  'response.reasoning_summary_text.delta',
-  'response.reasoning_summary_text.done',
-  'response.function_call_arguments.delta',
-  'response.function_call_arguments.done',
-  'response.custom_tool_call_input.delta',
-  'response.custom_tool_call_input.done',
+  ...['output_item', 'content_part', 'reasoning_summary_part'].flatMap((part) => [
+    `response.${part}.added`,
+    `response.${part}.done`,
+  ]),
+  ...TEXTS.flatMap((text) => [`response.${text}.delta`, `response.${text}.done`]),
 ])
 
 /** Events of hosted tools, and extensions that Open Responses allows: `<vendor>:<type>`. */

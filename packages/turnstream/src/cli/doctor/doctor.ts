@@ -43,7 +43,6 @@ import {
   checkPort,
   clockCheck,
   filesCheck,
-  type Machine,
   memoryCheck,
   nodeCheck,
   thisMachine,
@@ -77,7 +76,7 @@ const run: Command['run'] = async (args, terminal) => {
     return checkEndpoint(args, terminal)
   const { json, sources: given } = parseSources(args, terminal, CODEX_OPTIONS)
   const sources = { ...given, isForCodex: given.flags['codex'] === true }
-  const setup = { sources, machine: thisMachine(), clock, onProgress: status }
+  const setup = { sources, clock, onProgress: status }
   const checks = await setupChecks(setup).finally(() => status(''))
   return writeReport(checks, terminal, json)
 }
@@ -149,7 +148,6 @@ expect. Costs a few thousand tokens.`,
 
 export interface Setup {
   readonly sources: ConfigurationSources
-  readonly machine: Machine
   readonly clock: Clock
   readonly onProgress: (text: string) => void
 }
@@ -164,7 +162,7 @@ async function setupChecks(setup: Setup): Promise<Check[]> {
     if (!(error instanceof UsageError) || error.message.startsWith('--')) throw error
     const fix = 'Correct it, then check with: turnstream config print'
     const refused = redactCheck(fail('configuration', error.message, fix), redactShapes)
-    return [refused, nodeCheck(setup.machine), skipped('all else', 'needs a valid configuration')]
+    return [refused, nodeCheck(thisMachine()), skipped('all else', 'needs a valid configuration')]
   }
   const checks = await checkAll(setup, configuration)
   const redact = redacting(collectSecrets(configuration))
@@ -172,7 +170,8 @@ async function setupChecks(setup: Setup): Promise<Check[]> {
 }
 
 async function checkAll(setup: Setup, configuration: Configuration): Promise<Check[]> {
-  const { machine, clock } = setup
+  const { clock } = setup
+  const machine = thisMachine()
   const { settings, cwd } = configuration
   const portCheck = checkPort(settings, clock)
   const [port, stored, providers, codex, tools] = await Promise.all([

@@ -45,7 +45,7 @@ const parameters = z
 
 const needsApproval = flagSchema.exactOptional()
 
-const httpTool = z.strictObject({
+export const httpTool = z.strictObject({
   name: z
     .string('is required')
     .regex(TOOL_NAME, 'must have 1 to 64 letters, digits, dashes and underscores'),
@@ -64,7 +64,7 @@ const serverName = z
     'must have 1 to 32 letters and digits, separated by single dashes or underscores',
   )
 
-const mcpProcess = z.strictObject({
+export const mcpProcess = z.strictObject({
   command: text,
   args: z
     .array(z.string('must be a non-empty string'), 'must be a list of strings')
@@ -72,7 +72,11 @@ const mcpProcess = z.strictObject({
   env: z.record(z.string(), z.string('must be a non-empty string')).exactOptional(),
   ...limits,
 })
-const mcpEndpoint = z.strictObject({ url: address, headers: headers.exactOptional(), ...limits })
+export const mcpEndpoint = z.strictObject({
+  url: address,
+  headers: headers.exactOptional(),
+  ...limits,
+})
 
 const processTools = z.strictObject({ name: serverName, mcp: mcpProcess, needsApproval })
 const endpointTools = z.strictObject({ name: serverName, mcp: mcpEndpoint, needsApproval })
@@ -80,14 +84,6 @@ const endpointTools = z.strictObject({ name: serverName, mcp: mcpEndpoint, needs
 export type HttpToolSetting = z.infer<typeof httpTool>
 export type McpSetting = z.infer<typeof processTools> | z.infer<typeof endpointTools>
 export type ToolSetting = HttpToolSetting | z.infer<typeof moduleTools> | McpSetting
-
-/** The keys of an entry and of what is in it, for the documentation. */
-export const TOOL_KEYS = {
-  entry: ['name', 'description', 'parameters', 'module', 'needsApproval'],
-  http: Object.keys(httpTool.shape.http.shape),
-  process: Object.keys(mcpProcess.shape),
-  endpoint: Object.keys(mcpEndpoint.shape),
-} as const
 
 export function toolVariables(settings: readonly ToolSetting[]): string[] {
   const values = settings.flatMap((setting) => {
@@ -121,10 +117,9 @@ function decodeTool(value: unknown, index: number, file: string): ToolSetting {
 
 function schemaFor(value: unknown) {
   if (!isRecord(value)) return undefined
-  const kinds = ['http', 'module', 'mcp'].filter((kind) => value[kind] !== undefined)
-  if (kinds.length !== 1) return undefined
-  if (kinds[0] === 'http') return httpTool
-  if (kinds[0] === 'module') return moduleTools
+  const [kind, ...others] = ['http', 'module', 'mcp'].filter((each) => value[each] !== undefined)
+  if (kind === undefined || others.length > 0) return undefined
+  if (kind !== 'mcp') return kind === 'http' ? httpTool : moduleTools
   return isRecord(value['mcp']) && 'url' in value['mcp'] ? endpointTools : processTools
 }
 
