@@ -11,8 +11,8 @@ import { isTurnMissing } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT, MAX_CASSETTE_CALLS } from '@turnstream/core/internal/protocol/names'
 import { logOf } from '../../log/tenants.ts'
 import type { CallObserver, ObservedCall } from '../../providers/http-provider.ts'
-import { errorCode } from '../command.ts'
 import { CassetteDirectory, type CassetteFile, recordingName } from '../cassettes/directory.ts'
+import { errorCode } from '../command.ts'
 import type { Settings } from './settings.ts'
 
 interface TurnRecorderOptions extends Pick<Settings, 'maxRecordedTurnBytes' | 'maxRecordedBytes'> {
