@@ -7,13 +7,9 @@ export class AnswerItems implements AnswerSink {
   /** Undefined until the response has ended. */
   ended: AnswerEnd | undefined
 
-  start(): void {}
-
   open(item: AnswerItem): void {
     this.items.push(item)
   }
-
-  grow(): void {}
 
   close(item: AnswerItem, how: AnswerItemEnd): void {
     if (how === 'withdrawn') this.items = this.items.filter((each) => each !== item)
@@ -22,8 +18,6 @@ export class AnswerItems implements AnswerSink {
   answered(callId: string): void {
     this.items = this.items.filter(({ kind, callId: id }) => kind !== 'call' || id !== callId)
   }
-
-  opaque(): void {}
 
   end(end: AnswerEnd): void {
     this.ended = end

@@ -48,13 +48,13 @@ export type AnswerEnd = { readonly usage: Usage | undefined; readonly at: number
 export interface AnswerSink {
   /** Whether its client receives nothing before the end, so what is withdrawn leaves no trace. */
   readonly isRetractable?: boolean
-  start(payload: StreamEventPayload<'response_start'>): void
+  start?(payload: StreamEventPayload<'response_start'>): void
   /** The name and id of a call are known. A text opens with its first character, or when it ends without any. */
   open(item: AnswerItem): void
-  grow(item: AnswerItem, piece: string): void
+  grow?(item: AnswerItem, piece: string): void
   close(item: AnswerItem, how: AnswerItemEnd, reason?: string): void
   /** An item without content that only its vendor can read. */
-  opaque(metadata: Metadata): void
+  opaque?(metadata: Metadata): void
   /** The call has an output: the provider or this server ran it. */
   answered?(callId: string): void
   /** What the provider has counted so far. */
@@ -128,7 +128,7 @@ export class AnswerReader {
     const event = normalizeEvent(given, { started: this.#soFar }) as StreamEvent
     switch (event.type) {
       case 'response_start':
-        return this.#sink.start(event.payload)
+        return this.#sink.start?.(event.payload)
       case 'item_start':
         if (!isInputItem(event.run_id, event.payload.item_id)) this.#start(event.payload)
         return
@@ -235,7 +235,7 @@ export class AnswerReader {
   ): void {
     const { item } = known
     item.metadata = metadata
-    if (content === '' && !known.isOpen && isOpaque(metadata)) return this.#sink.opaque(metadata)
+    if (content === '' && !known.isOpen && isOpaque(metadata)) return this.#sink.opaque?.(metadata)
     if (content.startsWith(item.text)) {
       this.#append(known, content.slice(item.text.length))
     } else {
@@ -374,7 +374,7 @@ export class AnswerReader {
     const { item } = known
     if (!known.isOpen && item.kind !== 'call') this.#open(known)
     item.text += piece
-    if (known.isOpen) this.#sink.grow(item, piece)
+    if (known.isOpen) this.#sink.grow?.(item, piece)
   }
 }
 

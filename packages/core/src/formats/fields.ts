@@ -5,6 +5,18 @@ import type { ErrorObject, Usage } from '../protocol/stream-event.ts'
 
 export type Fields = Record<string, unknown>
 
+/** Names in lines, separated by spaces. */
+export function nameList(...lines: readonly string[]): readonly string[] {
+  return lines.flatMap((line) => line.split(' '))
+}
+
+export function nameSet(...lines: readonly string[]): ReadonlySet<unknown> {
+  return new Set(nameList(...lines))
+}
+
+/** The last event of a stream of OpenAI's APIs; it is not JSON. */
+export const DONE = '[DONE]'
+
 export function asFields(value: unknown): Fields {
   return isRecord(value) ? value : {}
 }

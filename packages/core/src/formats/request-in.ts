@@ -25,7 +25,7 @@ export class IgnoredNames {
   }
 
   /** Adds the fields that are set and not known: `messages[].x`. */
-  addUnknown(value: unknown, known: ReadonlySet<string>, path = ''): void {
+  addUnknown(value: unknown, known: ReadonlySet<unknown>, path = ''): void {
     if (!isRecord(value)) return
     for (const name in value) {
       if (this.#names.size >= MAX_NAMES) return

@@ -1,4 +1,5 @@
 import { isRecord, parseJsonObject } from '../protocol/json.ts'
+import { nameSet } from './fields.ts'
 import { EFFORTS, type Effort } from './model-traits.ts'
 import { MISSING, ParameterError } from './openai-errors.ts'
 import type { SettingName, ThinkingParameters } from './provider-request.ts'
@@ -194,7 +195,7 @@ export function toSummary(value: unknown): SubmissionSettings['reasoningSummary'
   return value === 'auto' || value === 'concise' || value === 'detailed' ? value : undefined
 }
 
-const THINKING: ReadonlySet<string> = new Set(['type', 'budget_tokens', 'display'])
+const THINKING = nameSet('type budget_tokens display')
 
 /** Reads Anthropic's `thinking`. Undefined for a type that is not known. */
 export function toThinking(
@@ -241,7 +242,7 @@ export interface FormatFault {
 
 type Format = NonNullable<SubmissionSettings['responseFormat']>
 
-const FORMAT: ReadonlySet<string> = new Set(['type', 'json_schema', 'name', 'schema', 'strict'])
+const FORMAT = nameSet('type json_schema name schema strict')
 
 /** Reads a format with its schema in `json_schema`, as in Chat Completions, or beside the type. */
 export function toFormat(

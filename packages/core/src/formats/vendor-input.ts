@@ -2,6 +2,7 @@ import { type Decoded, isNestedDeeperThan, MAX_JSON_NESTING, parseJson } from '.
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { SseDecoder } from '../sse/decode.ts'
 import { LineDecoder } from '../sse/lines.ts'
+import { DONE } from './fields.ts'
 import type { Translation } from './translation.ts'
 
 export type InputFormat = 'sse' | 'jsonl'
@@ -21,9 +22,6 @@ const BLANKS = new Set([0x09, 0x0a, 0x0d, 0x20, 0xef, 0xbb, 0xbf])
 
 /** A line, or an SSE event. */
 type InputRecord = string | { data: string }
-
-/** The last event of a Chat Completions stream; it is not JSON. */
-const DONE = '[DONE]'
 
 /**
  * Splits a vendor's byte stream into events: SSE or JSON lines, in any chunks. Reading stops at the first malformed

@@ -65,7 +65,6 @@ class ToyEncoder implements AnswerSink {
   start(): void {}
   open(): void {}
   close(): void {}
-  opaque(): void {}
 }
 
 function writeToy(_start: ResponseStart, options: WriterOptions): EventWriter {

@@ -10,6 +10,7 @@ import {
   type Fields,
   isEmpty,
   Malformed,
+  nameSet,
   optionalFields,
   optionalList,
   requireFields,
@@ -106,19 +107,10 @@ function usageIn(json: Fields, choice: Fields): Usage | undefined {
   return usageOf(json['usage']) ?? usageOf(groq['usage']) ?? usageOf(choice['usage'])
 }
 
-const KNOWN_FIELDS = new Set([
-  'role',
-  'content',
-  'refusal',
-  'reasoning_content',
-  'reasoning',
-  'reasoning_details',
-  'annotations',
-  'images',
-  'extra_content',
-  'tool_calls',
-  'function_call',
-])
+const KNOWN_FIELDS = nameSet(
+  'role content refusal reasoning_content reasoning reasoning_details',
+  'annotations images extra_content tool_calls function_call',
+)
 
 /** Some servers send the complete `message` instead of a `delta`. */
 function decodeChoice(choice: Fields) {

@@ -1,5 +1,5 @@
 import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
-import { type Fields, requireFields } from '../fields.ts'
+import { DONE, type Fields, requireFields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
 import { type ContentChoice, type ContentChunk, decodeChunk, finishReasonOf } from './decode.ts'
@@ -34,7 +34,7 @@ class ChatTranslation extends WriterTranslation {
   }
 
   protected take(json: unknown): void {
-    if (json === '[DONE]') {
+    if (json === DONE) {
       if (this.writer.isOpen) this.close()
       this.#isDone = true
       return

@@ -1,5 +1,6 @@
 import { isRecord } from '../../protocol/json.ts'
 import { customDefinition } from '../custom-tools.ts'
+import { nameSet } from '../fields.ts'
 import type { ToolDefinition } from '../provider-request.ts'
 import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
 import { OPENAI_SPELLINGS, readSettings, refuseFormat } from '../request-settings.ts'
@@ -81,9 +82,9 @@ function isCustomTool(tool: Tool): tool is CustomTool {
   return tool['type'] === 'custom'
 }
 
-const TOOL: ReadonlySet<string> = new Set(['type', 'function', 'custom'])
-const CUSTOM: ReadonlySet<string> = new Set(['name', 'description', 'format'])
-const FUNCTION: ReadonlySet<string> = new Set(['name', 'description', 'parameters', 'strict'])
+const TOOL = nameSet('type function custom')
+const CUSTOM = nameSet('name description format')
+const FUNCTION = nameSet('name description parameters strict')
 
 /** The functions of a request, also for custom tools. Other tools are dropped. */
 function readFunctions(body: ChatBody, ignored: IgnoredNames): SubmissionSettings['tools'] {

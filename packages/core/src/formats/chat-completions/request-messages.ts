@@ -1,5 +1,6 @@
 import { joinTexts, MAX_ATTACHMENTS, toContents } from '../content-parts.ts'
 import { customArguments } from '../custom-tools.ts'
+import { nameSet } from '../fields.ts'
 import { ParameterError } from '../openai-errors.ts'
 import type { IgnoredNames } from '../request-in.ts'
 import type { HistoryItem, TurnInput } from '../submission.ts'
@@ -32,38 +33,30 @@ export function decodeMessages(
   return reader.thread()
 }
 
-const CONTENT = ['role', 'content', 'name']
-const CALL: ReadonlySet<string> = new Set(['id', 'type', 'function', 'custom'])
+const CALL = nameSet('id type function custom')
+const PROMPT = nameSet('role content name')
 
 /** What servers add to their answers is not named: clients send it back as it came. */
-const KNOWN: Record<ChatMessage['role'], ReadonlySet<string>> = {
-  system: new Set(CONTENT),
-  developer: new Set(CONTENT),
-  user: new Set(CONTENT),
-  assistant: new Set([
-    ...CONTENT,
-    'refusal',
-    'tool_calls',
-    'function_call',
-    'audio',
-    'annotations',
-    'parsed',
-    'reasoning',
-    'reasoning_content',
-    'reasoning_details',
-  ]),
-  tool: new Set([...CONTENT, 'tool_call_id']),
-  function: new Set(CONTENT),
+const MESSAGE: Record<ChatMessage['role'], ReadonlySet<unknown>> = {
+  system: PROMPT,
+  developer: PROMPT,
+  user: PROMPT,
+  assistant: nameSet(
+    'role content name refusal tool_calls function_call audio annotations parsed',
+    'reasoning reasoning_content reasoning_details',
+  ),
+  tool: nameSet('role content name tool_call_id'),
+  function: PROMPT,
 }
 
-const PART: ReadonlySet<string> = new Set(['type', 'text', 'refusal', 'image_url', 'file'])
-const IMAGE: ReadonlySet<string> = new Set(['url', 'detail'])
-const FILE: ReadonlySet<string> = new Set(['file_data', 'filename'])
+const PART = nameSet('type text refusal image_url file')
+const IMAGE = nameSet('url detail')
+const FILE = nameSet('file_data filename')
 
 /** Names unknown fields of a message. */
 function ignoreFields(message: ChatMessage, ignored: IgnoredNames): void {
   const place = 'messages[]'
-  ignored.addUnknown(message, KNOWN[message.role], place)
+  ignored.addUnknown(message, MESSAGE[message.role], place)
   if ('tool_calls' in message && Array.isArray(message.tool_calls)) {
     for (const call of message.tool_calls) ignored.addUnknown(call, CALL, `${place}.tool_calls[]`)
   }

@@ -11,7 +11,6 @@ import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider-request.ts'
 import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
-import type { Vendor, VendorOptions } from '../vendor-request.ts'
 import {
   type AgentItem,
   bearer,
@@ -24,6 +23,8 @@ import {
   type Step,
   stepsOf,
   toolChoiceOf,
+  type Vendor,
+  type VendorOptions,
   type VendorRequest,
 } from '../vendor-request.ts'
 import type { ReasoningField } from './decode.ts'
@@ -133,67 +134,42 @@ function attachmentPart(attachment: Attachment): Fields {
   return { type: 'file', file: { filename: filenameOf(attachment), file_data: url } }
 }
 
-/** One message per assistant step, with calls last. */
-interface AssistantMessage {
-  name: string | undefined
-  texts: string[]
-  refusals: string[]
-  calls: Fields[]
-  reasoning: { field: ReasoningField; text: string } | undefined
-  reasoningDetails: unknown[]
-  extra: unknown
-}
-
-/** No message if nothing is left that the server understands. */
-function assistantMessage(items: readonly AgentItem[], target: Target): Fields[] {
-  const message: AssistantMessage = {
-    name: undefined,
-    texts: [],
-    refusals: [],
-    calls: [],
-    reasoning: undefined,
-    reasoningDetails: [],
-    extra: undefined,
+/** One message per assistant step, with calls last. None if nothing is left that the server understands. */
+function assistantMessage(items: readonly AgentItem[], { id, callIds }: Target): Fields[] {
+  const [texts, refusals]: [string[], string[]] = [[], []]
+  const calls: Fields[] = []
+  let reasoning: { field: ReasoningField; text: string } | undefined
+  const details: unknown[] = []
+  let name: string | undefined
+  let extra: unknown
+  for (const item of items) {
+    const fields = vendorFields(id, item) ?? {}
+    if (item.type === 'message') {
+      if (fields['refusal'] === true) refusals.push(item.content)
+      else if (item.content !== '') texts.push(item.content)
+      name ??= item.name
+      extra = fields['extra_content'] ?? extra
+    } else if (item.type === 'reasoning') {
+      // In the field the server used. Skips the reasoning of other providers.
+      const { field, reasoning_details } = fields
+      if (field === 'reasoning_content' || field === 'reasoning') {
+        reasoning = { field, text: (reasoning?.text ?? '') + item.content }
+      }
+      details.push(...asList(reasoning_details))
+    } else if (item.type === 'function_call') {
+      calls.push(toolCall(item, sentId(callIds, item.call_id), fields))
+    } // No server of this kind runs tools in sight of its clients.
   }
-  for (const item of items) addItem(message, item, target)
-  const { name, texts, refusals, calls, reasoning, reasoningDetails, extra } = message
-  const said = {
+  const others = {
     ...(refusals.length > 0 && { refusal: refusals.join('\n\n') }),
     ...(reasoning !== undefined && { [reasoning.field]: reasoning.text }),
-    ...(reasoningDetails.length > 0 && { reasoning_details: reasoningDetails }),
+    ...(details.length > 0 && { reasoning_details: details }),
     ...(extra !== undefined && { extra_content: extra }),
     ...(calls.length > 0 && { tool_calls: calls }),
   }
-  if (texts.length === 0 && isEmpty(said)) return []
+  if (texts.length === 0 && isEmpty(others)) return []
   const content = texts.length > 0 ? texts.join('\n\n') : null
-  return [{ role: 'assistant', content, ...(name !== undefined && { name }), ...said }]
-}
-
-function addItem(message: AssistantMessage, item: AgentItem, { id, callIds }: Target): void {
-  const fields = vendorFields(id, item) ?? {}
-  switch (item.type) {
-    case 'message':
-      if (fields['refusal'] === true) message.refusals.push(item.content)
-      else if (item.content !== '') message.texts.push(item.content)
-      message.name ??= item.name
-      message.extra = fields['extra_content'] ?? message.extra
-      return
-    case 'reasoning':
-      return addReasoning(message, item.content, fields)
-    case 'function_call':
-      message.calls.push(toolCall(item, sentId(callIds, item.call_id), fields))
-      return
-    case 'function_call_output': // no server of this kind runs tools in sight of its clients
-  }
-}
-
-/** In the field the server used. Skips the reasoning of other providers. */
-function addReasoning(message: AssistantMessage, content: string, fields: Fields): void {
-  const { field, reasoning_details: details } = fields
-  if (field === 'reasoning_content' || field === 'reasoning') {
-    message.reasoning = { field, text: (message.reasoning?.text ?? '') + content }
-  }
-  message.reasoningDetails.push(...asList(details))
+  return [{ role: 'assistant', content, ...(name !== undefined && { name }), ...others }]
 }
 
 function toolCall(item: Item<'function_call'>, id: string, fields: Fields): Fields {

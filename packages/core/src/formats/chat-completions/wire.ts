@@ -4,9 +4,6 @@ import type { Usage } from '../../protocol/stream-event.ts'
 import { type AnswerItem, isJson } from '../answer.ts'
 import { customInput } from '../custom-tools.ts'
 
-/** Data of the last frame of a stream. */
-export const DONE = '[DONE]'
-
 export const CHUNK_OBJECT = 'chat.completion.chunk'
 export const COMPLETION_OBJECT = 'chat.completion'
 

@@ -1,12 +1,9 @@
 import type { ErrorObject } from '../../protocol/stream-event.ts'
-import {
-  type AnswerEnd,
-  type AnswerItem,
-  type AnswerItemEnd,
-  type AnswerSink,
-  codedError,
-} from '../answer.ts'
+import { encodeSse } from '../../sse/encode.ts'
+import { type AnswerEnd, type AnswerItem, type AnswerItemEnd, codedError } from '../answer.ts'
+import type { AnswerWriter } from '../answer-encoder.ts'
 import { customInput } from '../custom-tools.ts'
+import { DONE } from '../fields.ts'
 import { abortError, chatError } from './errors.ts'
 import {
   CHUNK_OBJECT,
@@ -50,17 +47,11 @@ interface Text {
   hasEnded: boolean
 }
 
-/** An SSE frame before and after its text. */
-export interface DeltaFrame {
-  readonly before: string
-  readonly after: string
-}
-
 /**
  * Writes one response as Chat Completions chunks. A message has one text of each kind: of overlapping items, the later
  * one waits until the earlier one ends. The first call ends the text. Sent text cannot be retracted.
  */
-export class ChatWriter implements AnswerSink {
+export class ChatWriter implements AnswerWriter<ChatFrame> {
   readonly #options: ChatCompletionsOptions
   readonly #head: ChatChunkHead
   readonly #customTools: ReadonlySet<string>
@@ -73,7 +64,8 @@ export class ChatWriter implements AnswerSink {
   }
   /** The index of each call. */
   readonly #calls = new Map<AnswerItem, number>()
-  readonly #frames = new Map<ChatTextField, DeltaFrame>()
+  /** The SSE frames of deltas before and after their text. */
+  readonly #frames = new Map<ChatTextField, { readonly before: string; readonly after: string }>()
   #chunks: ChatFrame[] = []
   #phase: 'before' | 'open' | 'over' = 'before'
   #hasTextEnded = false
@@ -90,16 +82,20 @@ export class ChatWriter implements AnswerSink {
     this.#customTools = new Set(customTools)
   }
 
-  /** Whether the stream has ended. Only `[DONE]` follows. */
   get isOver(): boolean {
     return this.#phase === 'over'
   }
 
-  /** Returns the frames since the last call. */
-  drainFrames(): ChatFrame[] {
+  drain(): ChatFrame[] {
     const frames = this.#chunks
     this.#chunks = []
     return frames
+  }
+
+  toSse(frames: readonly ChatFrame[]): string {
+    const data = frames.map((frame) => JSON.stringify(frame))
+    if (this.isOver) data.push(DONE)
+    return data.map((each) => encodeSse({ data: each })).join('')
   }
 
   start(): void {
@@ -126,16 +122,14 @@ export class ChatWriter implements AnswerSink {
     this.#advance(text.field)
   }
 
-  /**
-   * Counts text that the caller sends itself, and returns the frame around it. Undefined if the client does not receive
-   * the item now: then call `grow`.
-   */
-  growOpen(item: AnswerItem, piece: string): DeltaFrame | undefined {
+  /** Undefined if the client does not receive the item now. */
+  encodeDelta(item: AnswerItem, piece: string): string | undefined {
     const text = this.#texts.get(item)
     if (text === undefined || this.#withdrawn !== undefined) return undefined
     if (text.sent === '' || text !== this.#queues[text.field][0]) return undefined
     text.sent += piece
-    return this.#frameOf(text.field)
+    const { before, after } = this.#frameOf(text.field)
+    return before + JSON.stringify(piece) + after
   }
 
   close(item: AnswerItem, how: AnswerItemEnd, reason?: string): void {
@@ -151,8 +145,6 @@ export class ChatWriter implements AnswerSink {
     }
     this.#advance(text.field)
   }
-
-  opaque(): void {}
 
   end(end: AnswerEnd): void {
     if (this.isOver) return
@@ -263,7 +255,7 @@ export class ChatWriter implements AnswerSink {
     this.#chunks.push({ ...this.#head, choices, ...(hasUsage && { usage }) })
   }
 
-  #frameOf(field: ChatTextField): DeltaFrame {
+  #frameOf(field: ChatTextField) {
     const known = this.#frames.get(field)
     if (known !== undefined) return known
     const head = JSON.stringify(this.#head).slice(0, -1)

@@ -55,13 +55,7 @@ export interface WireFinish {
 }
 
 /** Counts so far; not every event repeats all of them. */
-export interface WireCounts {
-  prompt?: number
-  candidates?: number
-  thoughts?: number
-  cached?: number
-  total?: number
-}
+export type WireCounts = Partial<Record<keyof typeof COUNT_FIELDS, number>>
 
 export type GeminiEvent = ReturnType<typeof decodeEvent>
 
@@ -201,7 +195,7 @@ const COUNT_FIELDS = {
   thoughts: 'thoughtsTokenCount',
   cached: 'cachedContentTokenCount',
   total: 'totalTokenCount',
-} as const satisfies Record<keyof WireCounts, string>
+} as const
 
 export function countsOf(usage: unknown): WireCounts {
   const fields = asFields(usage)

@@ -2,10 +2,9 @@ import { isRecord, parseJsonObject } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
 import { THOUGHT_SIGNATURE_REFUSED } from '../issuer.ts'
-import { vendorFields } from '../metadata.ts'
+import { originalParts, vendorFields } from '../metadata.ts'
 import type { ProviderRequest } from '../provider-request.ts'
 import { writeSettings } from '../settings.ts'
-import type { Vendor, VendorOptions } from '../vendor-request.ts'
 import {
   type AgentItem,
   type Answer,
@@ -15,6 +14,8 @@ import {
   type Step,
   stepsOf,
   toolChoiceOf,
+  type Vendor,
+  type VendorOptions,
   type VendorRequest,
 } from '../vendor-request.ts'
 import { NAMESPACE } from './decode.ts'
@@ -169,19 +170,8 @@ function agentParts(item: AgentItem): Fields[] {
   }
 }
 
-/** The vendor's original parts, unless the text has changed. */
 function textParts(content: string, own: Fields | undefined, signed: Fields): Fields[] {
-  const parts = asList(own?.['parts']).filter(isPart)
-  const length = parts.reduce((sum, part) => sum + part.length, 0)
-  if (parts.length === 0 || length !== content.length) return [{ text: content, ...signed }]
-  let start = 0
-  return parts.map(({ length: chars, ...signature }) => {
-    return { text: content.slice(start, (start += chars)), ...signature }
-  })
-}
-
-function isPart(value: unknown): value is { length: number; thoughtSignature?: string } {
-  return isRecord(value) && Number.isSafeInteger(value['length'])
+  return originalParts(content, own?.['parts']) ?? [{ text: content, ...signed }]
 }
 
 function functionCall(call: Answer['call'], own: Fields | undefined): Fields {

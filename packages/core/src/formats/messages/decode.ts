@@ -16,13 +16,9 @@ import {
 export const NAMESPACE = 'anthropic'
 
 /** Token counts from the vendor. They are totals, so each replaces the previous one. */
-export interface WireUsage {
-  input?: number
-  cacheRead?: number
-  cacheWrite?: number
-  output?: number
-  thinking?: number
-}
+export type WireUsage = Partial<
+  Record<'input' | 'cacheRead' | 'cacheWrite' | 'output' | 'thinking', number>
+>
 
 export type WireBlock =
   | { type: 'text'; text: string; citations: readonly Fields[] }

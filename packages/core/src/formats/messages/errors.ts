@@ -1,5 +1,6 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
+import { nameList } from '../fields.ts'
 import type { Refusal } from '../request-errors.ts'
 import { TurnFailedError } from '../turn-failed-error.ts'
 import type { MessagesError } from './wire.ts'
@@ -52,56 +53,26 @@ const TYPES: Record<number, string> = {
   529: 'overloaded_error',
 }
 
-const STATUSES = new Map(Object.entries(TYPES).map(([status, type]) => [type, Number(status)]))
+/** The status for our codes and vendors' codes, also of HTTP errors. All others are an `api_error`. */
+const CODE_STATUSES = new Map([
+  ...codes(400, 'HTTP_400 HTTP_415 HTTP_422 OPTION_INVALID TURN_ITEM_LIMIT TURN_ROUND_LIMIT'),
+  ...codes(400, 'TURN_TEXT_LIMIT context_length_exceeded cyber_policy inference_hook_denied'),
+  ...codes(400, 'invalid_prompt invalid_request_error misalignment_policy_violation'),
+  ...codes(402, 'HTTP_402 billing_error insufficient_quota usage_not_included'),
+  ...codes(404, 'HTTP_404 MODEL_UNKNOWN model_not_found not_found_error'),
+  ...codes(413, 'HTTP_413 request_too_large'),
+  ...codes(429, 'HTTP_429 rate_limit_error rate_limit_exceeded'),
+  ...codes(504, 'HTTP_408 HTTP_504 TURN_TIME_LIMIT UPSTREAM_TIMEOUT timeout_error'),
+  ...codes(529, 'HTTP_503 HTTP_529 overloaded_error server_is_overloaded slow_down'),
+])
 
-/** By our codes and vendors' codes, also of HTTP errors. All others are an `api_error`. */
-const CODE_TYPES: Record<string, string> = {
-  HTTP_400: 'invalid_request_error',
-  HTTP_402: 'billing_error',
-  HTTP_404: 'not_found_error',
-  HTTP_408: 'timeout_error',
-  HTTP_413: 'request_too_large',
-  HTTP_415: 'invalid_request_error',
-  HTTP_422: 'invalid_request_error',
-  HTTP_429: 'rate_limit_error',
-  HTTP_503: 'overloaded_error',
-  HTTP_504: 'timeout_error',
-  HTTP_529: 'overloaded_error',
-  MODEL_UNKNOWN: 'not_found_error',
-  OPTION_INVALID: 'invalid_request_error',
-  TURN_ITEM_LIMIT: 'invalid_request_error',
-  TURN_ROUND_LIMIT: 'invalid_request_error',
-  TURN_TEXT_LIMIT: 'invalid_request_error',
-  TURN_TIME_LIMIT: 'timeout_error',
-  UPSTREAM_TIMEOUT: 'timeout_error',
-  billing_error: 'billing_error',
-  context_length_exceeded: 'invalid_request_error',
-  cyber_policy: 'invalid_request_error',
-  inference_hook_denied: 'invalid_request_error',
-  insufficient_quota: 'billing_error',
-  invalid_prompt: 'invalid_request_error',
-  invalid_request_error: 'invalid_request_error',
-  misalignment_policy_violation: 'invalid_request_error',
-  model_not_found: 'not_found_error',
-  not_found_error: 'not_found_error',
-  overloaded_error: 'overloaded_error',
-  rate_limit_error: 'rate_limit_error',
-  rate_limit_exceeded: 'rate_limit_error',
-  request_too_large: 'request_too_large',
-  server_is_overloaded: 'overloaded_error',
-  slow_down: 'overloaded_error',
-  timeout_error: 'timeout_error',
-  usage_not_included: 'billing_error',
-}
-
-/** Undefined for an `api_error`. */
-function messagesErrorType(code: string): string | undefined {
-  return Object.hasOwn(CODE_TYPES, code) ? CODE_TYPES[code] : undefined
+function codes(status: number, names: string): [code: string, status: number][] {
+  return nameList(names).map((code) => [code, status])
 }
 
 /** An error within a stream. */
 export function messagesError({ code, message }: ErrorObject): MessagesError {
-  const type = messagesErrorType(code) ?? 'api_error'
+  const type = TYPES[CODE_STATUSES.get(code) ?? 0] ?? 'api_error'
   return { type: 'error', error: { type, message }, request_id: null }
 }
 
@@ -115,10 +86,9 @@ export function messagesErrorResponse(
 ): { status: number; body: MessagesError } {
   const { error } = refusal
   const isFailedTurn = error instanceof TurnFailedError
-  const known = isFailedTurn ? messagesErrorType(error.failure.code) : undefined
-  const given = refusal.status === 503 ? 529 : refusal.status
-  const status = STATUSES.get(known ?? '') ?? given
-  const type = known ?? TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+  const known = isFailedTurn ? CODE_STATUSES.get(error.failure.code) : undefined
+  const status = known ?? (refusal.status === 503 ? 529 : refusal.status)
+  const type = TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
   const message = isFailedTurn ? error.sent.message : refusal.message
   const details = error instanceof MessageThreadError && { details: error.details }
   return {

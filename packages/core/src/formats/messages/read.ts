@@ -1,7 +1,7 @@
 import { unreachable } from '../../protocol/errors.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Usage } from '../../protocol/stream-event.ts'
-import { asFields, asString, type Fields, isEmpty, Malformed, toUsage } from '../fields.ts'
+import { asFields, asString, type Fields, isEmpty, Malformed, nameSet, toUsage } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import {
   type FinishReason,
@@ -210,16 +210,10 @@ class MessagesTranslation extends WriterTranslation {
   }
 }
 
-const EVENT_TYPES = new Set([
-  'message_start',
-  'content_block_start',
-  'content_block_delta',
-  'content_block_stop',
-  'message_delta',
-  'message_stop',
-  'ping',
-  'error',
-])
+const EVENT_TYPES = nameSet(
+  'message_start content_block_start content_block_delta content_block_stop',
+  'message_delta message_stop ping error',
+)
 
 /** A gateway that fails midway may send a bare error. */
 function eventType({ type, error }: Fields): string {

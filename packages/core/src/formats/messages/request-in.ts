@@ -1,4 +1,5 @@
 import { isRecord } from '../../protocol/json.ts'
+import { nameList, nameSet } from '../fields.ts'
 import { type Effort, effortOfBudget } from '../model-traits.ts'
 import type { ThinkingParameters } from '../provider-request.ts'
 import { IgnoredNames, MAX_SCHEMA_CHARS, omitNullish, typeName } from '../request-in.ts'
@@ -49,8 +50,7 @@ function isClients({ type, name }: Tool): boolean {
   return (type == null || type === 'custom') && name != null && name !== ''
 }
 
-const TOOL_FIELDS = ['type', 'name', 'description', 'input_schema', 'strict', 'cache_control']
-const TOOL: ReadonlySet<string> = new Set(TOOL_FIELDS)
+const TOOL = nameSet('type name description input_schema strict cache_control')
 
 function toDefinition(tool: Tool, index: number) {
   const { name: given, description, input_schema: schema, strict } = tool
@@ -74,7 +74,7 @@ function readTools(all: readonly Tool[], ignored: IgnoredNames) {
   return all.filter(isClients).map(toDefinition)
 }
 
-const CHOICE: ReadonlySet<string> = new Set(['type', 'name', 'disable_parallel_tool_use'])
+const CHOICE = nameSet('type name disable_parallel_tool_use')
 
 function toSettings(body: Countable, ignored: IgnoredNames): ReadSettings {
   const tools = readTools(body.tools ?? [], ignored)
@@ -186,14 +186,7 @@ function impliedEffort(
 
 /** Known parameters apart from hints. */
 const PARAMETERS: readonly string[] = [
-  'cache_control',
-  'messages',
-  'model',
-  'stream',
-  'system',
-  'thinking',
-  'tool_choice',
-  'tools',
+  ...nameList('cache_control messages model stream system thinking tool_choice tools'),
   'output_config.effort',
   ...Object.keys(REFUSED),
 ]

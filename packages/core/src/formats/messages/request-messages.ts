@@ -1,6 +1,7 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import { groupPieces, joinTexts, MAX_ATTACHMENTS, toFile, toImage } from '../content-parts.ts'
+import { nameSet } from '../fields.ts'
 import { RequestInvalidError } from '../request-errors.ts'
 import { type IgnoredNames, MAX_TEXT_CHARS, typeName } from '../request-in.ts'
 import type { HistoryItem } from '../submission.ts'
@@ -23,7 +24,7 @@ export function decodeMessages(
 /** Claude Code's first block. It changes with every version, and would spoil the prompt caches of providers. */
 const BILLING = /^x-anthropic-billing-header:/i
 
-const TEXT: ReadonlySet<string> = new Set(['type', 'text', 'citations', 'cache_control'])
+const TEXT = nameSet('type text citations cache_control')
 
 function systemBlocks(system: MessagesBody['system'], ignored: IgnoredNames): string[] {
   if (system == null) return []
@@ -33,17 +34,17 @@ function systemBlocks(system: MessagesBody['system'], ignored: IgnoredNames): st
   return texts.filter((text) => !BILLING.test(text))
 }
 
-const MESSAGE: ReadonlySet<string> = new Set(['role', 'content'])
+const MESSAGE = nameSet('role content')
 
 /** Fields of the blocks that are read. */
-const BLOCKS: Readonly<Record<string, ReadonlySet<string>>> = {
+const BLOCKS: Readonly<Record<string, ReadonlySet<unknown>>> = {
   text: TEXT,
-  image: new Set(['type', 'source', 'cache_control']),
-  document: new Set(['type', 'source', 'title', 'cache_control']),
-  search_result: new Set(['type', 'source', 'title', 'content', 'cache_control']),
-  thinking: new Set(['type', 'thinking', 'signature']),
-  tool_use: new Set(['type', 'id', 'name', 'input', 'cache_control']),
-  tool_result: new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control']),
+  image: nameSet('type source cache_control'),
+  document: nameSet('type source title cache_control'),
+  search_result: nameSet('type source title content cache_control'),
+  thinking: nameSet('type thinking signature'),
+  tool_use: nameSet('type id name input cache_control'),
+  tool_result: nameSet('type tool_use_id content is_error cache_control'),
 }
 
 class MessageReader {

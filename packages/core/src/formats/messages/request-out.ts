@@ -1,14 +1,13 @@
 import { unreachable } from '../../protocol/errors.ts'
 import { isRecord, parseJson, parseJsonObject } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
-import { asFields, asList, type Fields } from '../fields.ts'
+import { asFields, type Fields } from '../fields.ts'
 import { THINKING_REFUSED } from '../issuer.ts'
-import { vendorFields } from '../metadata.ts'
+import { originalParts, vendorFields } from '../metadata.ts'
 import { traitsAfterEffort } from '../model-traits.ts'
 import type { ProviderRequest } from '../provider-request.ts'
 import { type SentCallIds, sentCallIds, sentId } from '../sent-call-ids.ts'
 import { isOff, writeSettings } from '../settings.ts'
-import type { Vendor, VendorOptions } from '../vendor-request.ts'
 import {
   type AgentItem,
   type Answer,
@@ -17,8 +16,11 @@ import {
   joinUrl,
   type Ownership,
   type RequestOptions,
+  type Step,
   stepsOf,
   toolChoiceOf,
+  type Vendor,
+  type VendorOptions,
   type VendorRequest,
 } from '../vendor-request.ts'
 import { NAMESPACE } from './decode.ts'
@@ -130,32 +132,21 @@ export function toHistory(input: readonly OutputItem[], ids = toolUseIds(input))
   const system: Fields[] = []
   const messages: Message[] = []
   for (const step of stepsOf(input, OWNERSHIP)) {
-    switch (step.from) {
-      case 'system':
-        system.push(...textBlocks(step.text))
-        break
-      case 'user':
-        say(messages, 'user', [...textBlocks(step.text), ...step.attachments.map(attachmentBlock)])
-        break
-      case 'tools':
-        say(
-          messages,
-          'user',
-          step.answers.map((answer) => resultBlock(answer, ids)),
-        )
-        break
-      case 'agent':
-        say(
-          messages,
-          'assistant',
-          step.items.flatMap((item) => agentBlocks(item, ids)),
-        )
-        break
-      default:
-        unreachable(step)
-    }
+    if (step.from === 'system') system.push(...textBlocks(step.text))
+    else say(messages, step.from === 'agent' ? 'assistant' : 'user', blocksOf(step, ids))
   }
   return { system, messages }
+}
+
+function blocksOf(step: Step, ids: SentCallIds): Fields[] {
+  switch (step.from) {
+    case 'agent':
+      return step.items.flatMap((item) => agentBlocks(item, ids))
+    case 'tools':
+      return step.answers.map((answer) => resultBlock(answer, ids))
+    default:
+      return [...textBlocks(step.text), ...step.attachments.map(attachmentBlock)]
+  }
 }
 
 /**
@@ -240,21 +231,12 @@ function messageBlocks(item: Item<'message'>): Fields[] {
   const { content } = item
   const { block, blocks } = vendorFields(NAMESPACE, item) ?? {}
   if (isRecord(block)) return [block]
-  const cuts = asList(blocks).filter(isCut)
-  const length = cuts.reduce((sum, cut) => sum + cut.length, 0)
-  if (cuts.length === 0 || length !== content.length) return textBlocks(content)
-  let start = 0
-  return cuts.flatMap(({ length, citations }) => {
-    const text = content.slice(start, (start += length))
-    // The vendor refuses empty text, even its own.
-    return text === ''
-      ? []
-      : [{ type: 'text', text, ...(citations !== undefined && { citations }) }]
-  })
-}
-
-function isCut(value: unknown): value is { length: number; citations?: unknown } {
-  return isRecord(value) && Number.isSafeInteger(value['length'])
+  return (
+    originalParts(content, blocks)
+      // The vendor refuses empty text, even its own.
+      ?.filter(({ text }) => text !== '')
+      .map((part) => ({ type: 'text', ...part })) ?? textBlocks(content)
+  )
 }
 
 /** The vendor accepts only reasoning that it signed. */

@@ -1,14 +1,15 @@
-import { isRecord, parseJsonObject } from '../../protocol/json.ts'
+import { parseJsonObject } from '../../protocol/json.ts'
 import type { ErrorObject, StreamEventPayload, Usage } from '../../protocol/stream-event.ts'
 import {
   type AnswerEnd,
   type AnswerItem,
   type AnswerItemEnd,
-  type AnswerSink,
   CHARS_PER_TOKEN,
   codedError,
   isJson,
 } from '../answer.ts'
+import { type AnswerWriter, eventSse } from '../answer-encoder.ts'
+import { asFields, asString } from '../fields.ts'
 import { messagesError } from './errors.ts'
 import {
   type MessagesBlock,
@@ -40,22 +41,19 @@ interface Block {
   waiting: string
   signature: string
   end: AnswerItemEnd | undefined
-  /** The SSE frame of its deltas, once needed. */
-  frame: DeltaFrame | undefined
+  /** The SSE frame of its deltas before their text, once needed. */
+  frame: string | undefined
 }
 
-/** An SSE frame before and after its text. */
-export interface DeltaFrame {
-  readonly before: string
-  readonly after: string
-}
+/** The same after the text. */
+const FRAME_END = '}}\n\n'
 
 /**
  * Writes one response as the events of Anthropic's Messages API. Only one block is open at a time: of overlapping items,
  * the later one waits until the earlier one ends. A block starts with its first content, because the API refuses empty
  * text.
  */
-export class MessagesWriter implements AnswerSink {
+export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   readonly #head: MessagesHead
   readonly #inputChars: () => number
   readonly #blocks = new Map<AnswerItem, Block>()
@@ -78,18 +76,24 @@ export class MessagesWriter implements AnswerSink {
   #ending: MessagesEvent[] = []
   #events: MessagesEvent[] = []
 
-  /** `inputChars` returns how many characters the input has. */
   constructor(head: MessagesHead, inputChars: () => number) {
     this.#head = head
     this.#model = head.model
     this.#inputChars = inputChars
   }
 
-  /** Returns the events since the last call. */
-  drainEvents(): MessagesEvent[] {
+  get isOver(): boolean {
+    return this.#error !== undefined
+  }
+
+  drain(): MessagesEvent[] {
     const events = this.#events
     this.#events = []
     return events
+  }
+
+  toSse(events: readonly MessagesEvent[]): string {
+    return events.map(eventSse).join('')
   }
 
   /** Whether `message_start` was written. */
@@ -151,16 +155,13 @@ export class MessagesWriter implements AnswerSink {
     this.#advance()
   }
 
-  /**
-   * Counts text that the caller sends itself, and returns the frame around it. Undefined if the item is not the open
-   * block: then call `grow`.
-   */
-  growOpen(item: AnswerItem, piece: string): DeltaFrame | undefined {
+  /** Undefined if the item is not the open block. */
+  encodeDelta(item: AnswerItem, piece: string): string | undefined {
     const block = this.#blocks.get(item)
     if (block?.index === undefined || block !== this.#queue[0]) return undefined
     block.sent += piece
     block.frame ??= newFrame(block.index, block.kind)
-    return block.frame
+    return block.frame + JSON.stringify(piece) + FRAME_END
   }
 
   close(item: AnswerItem, how: AnswerItemEnd): void {
@@ -184,11 +185,10 @@ export class MessagesWriter implements AnswerSink {
 
   /** Thinking that the vendor encrypted. */
   opaque({ anthropic }: Record<string, unknown>): void {
-    const block = isRecord(anthropic) ? anthropic['block'] : undefined
-    if (!isRecord(block) || block['type'] !== 'redacted_thinking') return
-    if (typeof block['data'] !== 'string') return
+    const { type, data } = asFields(asFields(anthropic)['block'])
+    if (type !== 'redacted_thinking' || typeof data !== 'string') return
     const redacted = newBlock('redacted_thinking', { callId: '', name: '' })
-    redacted.sent = block['data']
+    redacted.sent = data
     redacted.end = 'done'
     this.#queue.push(redacted)
     this.#advance()
@@ -324,10 +324,10 @@ function newBlock(
   return { kind, callId, name, ...state, frame: undefined }
 }
 
-function newFrame(index: number, kind: Block['kind']): DeltaFrame {
+function newFrame(index: number, kind: Block['kind']): string {
   const type = 'content_block_delta'
   const data = JSON.stringify({ type, index, delta: toDelta(kind, '') })
-  return { before: `event: ${type}\ndata: ${data.slice(0, -'""}}'.length)}`, after: '}}\n\n' }
+  return `event: ${type}\ndata: ${data.slice(0, -'""}}'.length)}`
 }
 
 function kindOf({ kind }: AnswerItem): Block['kind'] {
@@ -337,9 +337,7 @@ function kindOf({ kind }: AnswerItem): Block['kind'] {
 
 /** Only Anthropic signs its reasoning. A signature is sent byte for byte, and none is invented. */
 function signatureOf({ metadata }: AnswerItem): string {
-  const anthropic = metadata?.['anthropic']
-  const signature = isRecord(anthropic) ? anthropic['signature'] : undefined
-  return typeof signature === 'string' ? signature : ''
+  return asString(asFields(metadata?.['anthropic'])['signature']) ?? ''
 }
 
 function toDelta(kind: Block['kind'], text: string): MessagesDelta {

@@ -1,6 +1,5 @@
-import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
-import { encodeSse } from '../../sse/encode.ts'
-import { type AnswerItem, AnswerReader } from '../answer.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
+import { AnswerEncoder } from '../answer-encoder.ts'
 import {
   type EventWriter,
   encoderWriter,
@@ -10,73 +9,36 @@ import {
 import type { MessagesError, MessagesEvent, MessagesObject } from './wire.ts'
 import { type MessagesHead, MessagesWriter } from './write-events.ts'
 
-/**
- * Encodes one turn as a message of Anthropic's Messages API, event by event or whole. The events depend only on the log,
- * so they are the same in every process.
- */
-export class MessagesEncoder {
-  readonly #writer: MessagesWriter
-  readonly #reader: AnswerReader
-
+/** Encodes one turn as a message of Anthropic's Messages API, event by event or whole. */
+export class MessagesEncoder extends AnswerEncoder<MessagesEvent, MessagesWriter> {
   constructor(head: MessagesHead) {
-    this.#writer = new MessagesWriter(head, () => this.#reader.inputChars)
-    this.#reader = new AnswerReader(this.#writer)
-  }
-
-  /** Whether the message has ended, or failed. */
-  get isOver(): boolean {
-    return this.#reader.isOver || this.error !== undefined
+    super((inputChars) => new MessagesWriter(head, inputChars))
   }
 
   /** Whether the client knows the message. */
   get isStarted(): boolean {
-    return this.#writer.isStarted
+    return this.writer.isStarted
   }
 
   /** The message so far. */
   get message(): MessagesObject {
-    return this.#writer.message
+    return this.writer.message
   }
 
+  /** Why there is no whole message. */
   get error(): MessagesError | undefined {
-    return this.#writer.error
+    return this.writer.error
   }
 
   /** The same with the code that it came from. */
   get failure(): ErrorObject | undefined {
-    return this.#writer.failure
-  }
-
-  /** Returns the events that a StreamEvent adds, in order. */
-  encode(event: StreamEvent): MessagesEvent[] {
-    if (this.isOver) return []
-    this.#reader.apply(event)
-    return this.#writer.drainEvents()
-  }
-
-  /** Like `encode`, as SSE text. */
-  encodeSse(event: StreamEvent): string {
-    if (this.isOver) return ''
-    const delta = this.#reader.encodeDelta(event, this.#encodeDelta)
-    return delta ?? this.encode(event).map(messagesSse).join('')
-  }
-
-  readonly #encodeDelta = (item: AnswerItem, piece: string): string => {
-    const frame = this.#writer.growOpen(item, piece)
-    if (frame !== undefined) return `${frame.before}${JSON.stringify(piece)}${frame.after}`
-    this.#writer.grow(item, piece)
-    return this.#writer.drainEvents().map(messagesSse).join('')
+    return this.writer.failure
   }
 
   /** The message so far for a client that joins late, as SSE text. What `encodeSse` returns next follows it. */
   joinSse(): string {
-    return this.#writer.joinEvents().map(messagesSse).join('')
+    return this.writer.toSse(this.writer.joinEvents())
   }
-}
-
-/** Clients dispatch on the name of the event. */
-function messagesSse(event: MessagesEvent): string {
-  return encodeSse({ event: event.type, data: JSON.stringify(event) })
 }
 
 export function writeMessages(

@@ -1,7 +1,7 @@
 /** The calls of a response: client calls and vendor-run tools. */
 
 import { isRecord } from '../../protocol/json.ts'
-import { asString, type Fields, toJson } from '../fields.ts'
+import { asString, type Fields, nameSet, toJson } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../translation.ts'
 import type { WireItem } from './decode.ts'
@@ -200,29 +200,15 @@ function escaped(text: string): string {
 }
 
 /** Fields with the result of a vendor tool; all others are input. */
-const RESULT_FIELDS = new Set([
-  'error',
-  'output',
-  'outputs',
-  'result',
-  'results',
-  'sources',
-  'status',
-  'tools',
-])
+const RESULT_FIELDS = nameSet('error output outputs result results sources status tools')
 /** Identifying fields. */
-const NAME_FIELDS = new Set(['call_id', 'id', 'type'])
+const NAME_FIELDS = nameSet('call_id id type')
 
 /** Their output is a separate item, also if the vendor runs them. */
-const ANSWERED_APART = new Set([
-  'apply_patch_call',
-  'computer_call',
-  'local_shell_call',
-  'mcp_approval_request',
-  'program',
-  'shell_call',
-  'tool_search_call',
-])
+const ANSWERED_APART = nameSet(
+  'apply_patch_call computer_call local_shell_call mcp_approval_request',
+  'program shell_call tool_search_call',
+)
 
 /** Whether the vendor runs the tool, so that no client result is expected. */
 function isRunByVendor({ type, environment, execution }: WireItem): boolean {

@@ -1,6 +1,6 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
-import { asFields, asString, type Fields, Malformed } from '../fields.ts'
+import { asFields, asString, DONE, type Fields, Malformed } from '../fields.ts'
 import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
 import {
   decodeEnd,
@@ -17,9 +17,6 @@ import {
 } from './decode.ts'
 import { Calls } from './read-calls.ts'
 import { TextItems } from './read-texts.ts'
-
-/** Some servers end their stream like Chat Completions. */
-const DONE = '[DONE]'
 
 /** Items that readers do not need but the vendor wants back. */
 const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
@@ -83,6 +80,7 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
   readonly #calls = new Calls(this.writer)
 
   protected take(json: unknown): void {
+    // Some servers end their stream like Chat Completions.
     if (json === DONE) return
     const event = asEvent(json)
     const { type } = event

@@ -1,5 +1,6 @@
 import { isRecord } from '../../protocol/json.ts'
 import { customDefinition } from '../custom-tools.ts'
+import { nameList, nameSet } from '../fields.ts'
 import { ParameterError } from '../openai-errors.ts'
 import {
   IgnoredNames,
@@ -96,8 +97,7 @@ function isHosted(tool: unknown): boolean {
   return namedTools([tool]).length === 0
 }
 
-const TOOL_FIELDS = ['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools']
-const TOOL: ReadonlySet<string> = new Set(TOOL_FIELDS)
+const TOOL = nameSet('type name description parameters strict format tools')
 
 function ignoreTool(tool: unknown, index: number, ignored: IgnoredNames): void {
   if (!isHosted(tool)) return ignored.addUnknown(tool, TOOL, 'tools[]')
@@ -169,26 +169,11 @@ function toToolChoice(
 }
 
 /** Parameters that the response repeats. */
-const REPEATED = [
-  'background',
-  'frequency_penalty',
-  'include',
-  'instructions',
-  'max_output_tokens',
-  'metadata',
-  'model',
-  'parallel_tool_calls',
-  'presence_penalty',
-  'previous_response_id',
-  'prompt_cache_key',
-  'safety_identifier',
-  'service_tier',
-  'store',
-  'temperature',
-  'text',
-  'tool_choice',
-  'top_p',
-] as const
+const REPEATED = nameList(
+  'background frequency_penalty include instructions max_output_tokens metadata model',
+  'parallel_tool_calls presence_penalty previous_response_id prompt_cache_key safety_identifier',
+  'service_tier store temperature text tool_choice top_p',
+)
 
 function toParameters(body: ResponsesBody, tools: readonly unknown[]): Record<string, unknown> {
   const repeated = REPEATED.map((name) => [name, body[name]] as const)
@@ -206,9 +191,5 @@ function toParameters(body: ResponsesBody, tools: readonly unknown[]): Record<st
 const PARAMETERS: readonly string[] = [
   ...REPEATED.filter((name) => name !== 'text'),
   ...Object.keys(REFUSED),
-  'conversation',
-  'input',
-  'prompt',
-  'stream',
-  'tools',
+  ...nameList('conversation input prompt stream tools'),
 ]

@@ -2,6 +2,7 @@ import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import { groupPieces, joinTexts, MAX_ATTACHMENTS, toFile, toImage } from '../content-parts.ts'
 import { customArguments } from '../custom-tools.ts'
+import { asList, nameSet } from '../fields.ts'
 import { ParameterError } from '../openai-errors.ts'
 import { type IgnoredNames, MAX_TEXT_CHARS, typeName } from '../request-in.ts'
 import { ToolIndex } from '../request-tools.ts'
@@ -15,54 +16,19 @@ const MAX_NAME_CHARS = 300
 const MAX_PARTS = 1000
 
 /** Items that only OpenAI can read. They go back to it as they came. */
-export const OPAQUE: ReadonlySet<unknown> = new Set(['compaction', 'compaction_summary'])
+export const OPAQUE = nameSet('compaction compaction_summary')
 
-const READ = new Set<unknown>([
-  null,
-  'message',
-  'reasoning',
-  'function_call',
-  'function_call_output',
-  'custom_tool_call',
-  'custom_tool_call_output',
-])
+const READ = nameSet(
+  'message reasoning function_call function_call_output custom_tool_call custom_tool_call_output',
+)
 
 /** Fields of items and parts. Some are only in what a server sent. */
-const ITEM: ReadonlySet<string> = new Set([
-  'type',
-  'role',
-  'content',
-  'id',
-  'status',
-  'phase',
-  'call_id',
-  'name',
-  'namespace',
-  'arguments',
-  'input',
-  'output',
-  'summary',
-  'encrypted_content',
-  'tools',
-])
-const PARTS = new Set<unknown>([
-  'input_text',
-  'output_text',
-  'text',
-  'refusal',
-  'input_image',
-  'input_file',
-])
-const PART: ReadonlySet<string> = new Set([
-  'type',
-  'text',
-  'refusal',
-  'image_url',
-  'file_data',
-  'filename',
-  'annotations',
-  'logprobs',
-])
+const ITEM = nameSet(
+  'type role content id status phase call_id name namespace',
+  'arguments input output summary encrypted_content tools',
+)
+const PARTS = nameSet('input_text output_text text refusal input_image input_file')
+const PART = nameSet('type text refusal image_url file_data filename annotations logprobs')
 
 /** Finds an item of an earlier response by its id. */
 export type FindItem = (id: string) => HistoryItem | undefined
@@ -101,13 +67,13 @@ class InputReader {
   }
 
   add(item: Item, param: string): void {
-    const { type = 'message' } = item
+    const type = item['type'] ?? 'message'
     if (READ.has(type)) this.#ignored.addUnknown(item, ITEM, 'input[]')
     if (type === 'function_call_output' || type === 'custom_tool_call_output') {
       return this.#addOutput(item, param)
     }
     this.#addImages()
-    if (type === null || type === 'message') this.#addMessage(item, param)
+    if (type === 'message') this.#addMessage(item, param)
     else if (type === 'function_call' || type === 'custom_tool_call') this.#addCall(item, param)
     else if (type === 'reasoning') this.#addReasoning(item)
     else if (type === 'item_reference') this.#addReference(item, param)
@@ -186,9 +152,9 @@ class InputReader {
       return
     }
     const { summary, content, encrypted_content: encrypted } = item
-    const parts = [...list(summary), ...list(content)].filter(isRecord)
+    const parts = [...asList(summary), ...asList(content)].filter(isRecord)
     const texts = parts.map((part) => part['text']).filter((each) => typeof each === 'string')
-    const openai = { type: 'reasoning', summary: list(summary), encrypted_content: encrypted }
+    const openai = { type: 'reasoning', summary: asList(summary), encrypted_content: encrypted }
     this.#items.push({
       type: 'reasoning',
       content: texts.join('\n\n').slice(0, MAX_TEXT_CHARS),
@@ -267,10 +233,6 @@ function text(value: unknown, param: string, maxChars = MAX_TEXT_CHARS): string 
   }
   if (value.length <= maxChars) return value
   throw new ParameterError(param, `is longer than ${maxChars} characters`)
-}
-
-function list(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : []
 }
 
 /** The id of reasoning that has no encrypted content, without its prefix. */

@@ -1,16 +1,17 @@
 import { isExecutedByProvider } from '../../items/marks.ts'
 import type { TurnstreamError } from '../../protocol/errors.ts'
-import { isRecord, parseJsonObject, parseJsonSafe } from '../../protocol/json.ts'
+import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
-import { asList, asString, type Fields } from '../fields.ts'
+import { customInput } from '../custom-tools.ts'
+import { asList, type Fields } from '../fields.ts'
 import { ENCRYPTED_CONTENT_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import { traitsAfterEffort } from '../model-traits.ts'
 import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider-request.ts'
+import { omitNullish } from '../request-in.ts'
 import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
-import type { Vendor, VendorOptions } from '../vendor-request.ts'
 import {
   bearer,
   dataUrl,
@@ -21,6 +22,8 @@ import {
   NOT_RUN,
   type RequestOptions,
   toolChoiceOf,
+  type Vendor,
+  type VendorOptions,
   type VendorRequest,
   wasAbandoned,
 } from '../vendor-request.ts'
@@ -155,7 +158,8 @@ class History {
     const own = vendorItemOf(item)
     if (own === undefined) return
     if (own.type !== 'reasoning') this.#addOwn(own)
-    else if (typeof own['encrypted_content'] === 'string') this.#reasoning.push(withoutNulls(own))
+    // The vendor sends nulls, but does not accept them.
+    else if (typeof own['encrypted_content'] === 'string') this.#reasoning.push(omitNullish(own))
   }
 
   #addCall(item: Item<'function_call'>): void {
@@ -260,48 +264,28 @@ function contentOf(item: Item<'message'>): Fields[] {
   return [{ type: 'output_text', text: item.content, annotations: asList(annotations) }]
 }
 
-function customInput(args: string): string {
-  return asString(parseJsonObject(args)?.['input']) ?? args
-}
-
-/** Removes nulls, which the vendor sends but does not accept. */
-function withoutNulls(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
-}
-
 interface ToolOutput {
   call_id: string
   output: string
   success: boolean
 }
 
-const WRITERS = new Map<string, (output: ToolOutput) => Fields>([
-  ['function_call', ({ call_id, output }) => ({ type: 'function_call_output', call_id, output })],
-  [
-    'custom_tool_call',
-    ({ call_id, output }) => ({ type: 'custom_tool_call_output', call_id, output }),
-  ],
-  [
-    'local_shell_call',
-    ({ call_id, output }) => ({ type: 'local_shell_call_output', id: call_id, output }),
-  ],
-  ['shell_call', shellOutput],
-  [
-    'apply_patch_call',
-    ({ call_id, output, success }) => ({
-      type: 'apply_patch_call_output',
-      call_id,
-      status: success ? 'completed' : 'failed',
-      output,
-    }),
-  ],
-  ['computer_call', computerOutput],
-  ['mcp_approval_request', approval],
-])
+const WRITERS: Record<string, (output: ToolOutput) => Fields> = {
+  function_call: ({ call_id, output }) => ({ type: 'function_call_output', call_id, output }),
+  custom_tool_call: ({ call_id, output }) => ({ type: 'custom_tool_call_output', call_id, output }),
+  local_shell_call: ({ call_id: id, output }) => ({ type: 'local_shell_call_output', id, output }),
+  shell_call: shellOutput,
+  apply_patch_call({ call_id, output, success }) {
+    const status = success ? 'completed' : 'failed'
+    return { type: 'apply_patch_call_output', call_id, status, output }
+  },
+  computer_call: computerOutput,
+  mcp_approval_request: approval,
+}
 
 /** The output of a call in the vendor's form. Throws for calls without outputs. */
 export function outputItem(kind: string, output: ToolOutput): Fields {
-  const write = WRITERS.get(kind)
+  const write = Object.hasOwn(WRITERS, kind) ? WRITERS[kind] : undefined
   if (write === undefined) throw refusedOutput(output, `a ${kind} takes no output`)
   return write(output)
 }

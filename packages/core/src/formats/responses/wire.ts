@@ -2,9 +2,7 @@
 
 import { isRecord } from '../../protocol/json.ts'
 import type { Usage } from '../../protocol/stream-event.ts'
-
-/** Data of the last frame of a stream. */
-export const DONE = '[DONE]'
+import { asFields, asList, asString, nameSet } from '../fields.ts'
 
 export type ResponsesItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
@@ -187,15 +185,26 @@ export interface ResponsesItemPlace {
 
 export type ResponsesEvent = ResponsesUnnumberedEvent & { sequence_number: number }
 
+interface InContent {
+  content_index: 0
+}
+
+interface InSummary {
+  summary_index: 0
+}
+
+/** The fragments of a text, and the whole of it in `Field`. */
+type TextEvents<Name extends string, Place, Field extends string = 'text'> = ResponsesItemPlace &
+  Place &
+  ({ type: `${Name}.delta`; delta: string } | ({ type: `${Name}.done` } & Record<Field, string>))
+
+type PartEvents<Name extends string, Place, Part> = ResponsesItemPlace &
+  Place & { type: `${Name}.added` | `${Name}.done`; part: Part }
+
 /** An event without its place in the stream. */
 export type ResponsesUnnumberedEvent =
   | {
-      type:
-        | 'response.created'
-        | 'response.in_progress'
-        | 'response.completed'
-        | 'response.incomplete'
-        | 'response.failed'
+      type: `response.${'created' | 'in_progress' | 'completed' | 'incomplete' | 'failed'}`
       response: ResponsesObject
     }
   | {
@@ -203,58 +212,14 @@ export type ResponsesUnnumberedEvent =
       output_index: number
       item: ResponsesItem
     }
-  | (ResponsesItemPlace & {
-      type: 'response.content_part.added' | 'response.content_part.done'
-      content_index: 0
-      part: ResponsesPart | ResponsesReasoningText
-    })
-  | (ResponsesItemPlace & {
-      type: 'response.output_text.delta'
-      content_index: 0
-      delta: string
-      logprobs: []
-    })
-  | (ResponsesItemPlace & {
-      type: 'response.output_text.done'
-      content_index: 0
-      text: string
-      logprobs: []
-    })
-  | (ResponsesItemPlace & { type: 'response.refusal.delta'; content_index: 0; delta: string })
-  | (ResponsesItemPlace & { type: 'response.refusal.done'; content_index: 0; refusal: string })
-  | (ResponsesItemPlace & {
-      type: `${ResponsesReasoningName}.delta`
-      content_index: 0
-      delta: string
-    })
-  | (ResponsesItemPlace & {
-      type: `${ResponsesReasoningName}.done`
-      content_index: 0
-      text: string
-    })
-  | (ResponsesItemPlace & {
-      type: 'response.reasoning_summary_part.added' | 'response.reasoning_summary_part.done'
-      summary_index: 0
-      part: ResponsesSummaryText
-    })
-  | (ResponsesItemPlace & {
-      type: 'response.reasoning_summary_text.delta'
-      summary_index: 0
-      delta: string
-    })
-  | (ResponsesItemPlace & {
-      type: 'response.reasoning_summary_text.done'
-      summary_index: 0
-      text: string
-    })
-  | (ResponsesItemPlace & { type: 'response.function_call_arguments.delta'; delta: string })
-  | (ResponsesItemPlace & {
-      type: 'response.function_call_arguments.done'
-      name: string
-      arguments: string
-    })
-  | (ResponsesItemPlace & { type: 'response.custom_tool_call_input.delta'; delta: string })
-  | (ResponsesItemPlace & { type: 'response.custom_tool_call_input.done'; input: string })
+  | PartEvents<'response.content_part', InContent, ResponsesPart | ResponsesReasoningText>
+  | PartEvents<'response.reasoning_summary_part', InSummary, ResponsesSummaryText>
+  | TextEvents<'response.output_text', InContent & { logprobs: [] }>
+  | TextEvents<'response.refusal', InContent, 'refusal'>
+  | TextEvents<ResponsesReasoningName, InContent>
+  | TextEvents<'response.reasoning_summary_text', InSummary>
+  | TextEvents<'response.function_call_arguments', unknown, 'name' | 'arguments'>
+  | TextEvents<'response.custom_tool_call_input', unknown, 'input'>
   | { type: 'error'; error: { type: string; code: string; message: string; param: null } }
 
 export function responsesUsage(usage: Usage): ResponsesUsage {
@@ -268,25 +233,19 @@ export function responsesUsage(usage: Usage): ResponsesUsage {
   }
 }
 
-const ANNOTATIONS = new Set<unknown>([
-  'container_file_citation',
-  'file_citation',
-  'file_path',
-  'url_citation',
-])
+const ANNOTATIONS = nameSet('container_file_citation file_citation file_path url_citation')
+
+type Metadata = Record<string, unknown> | undefined
 
 /** The annotations of a text that came from OpenAI. */
-export function annotationsOf(metadata: Record<string, unknown> | undefined): unknown[] {
-  const openai = metadata?.['openai']
-  const all = isRecord(openai) ? openai['annotations'] : undefined
-  if (!Array.isArray(all)) return []
-  return all.filter((each) => isRecord(each) && ANNOTATIONS.has(each['type']))
+export function annotationsOf(metadata: Metadata): unknown[] {
+  const { annotations } = asFields(metadata?.['openai'])
+  return asList(annotations).filter((each) => isRecord(each) && ANNOTATIONS.has(each['type']))
 }
 
 /** Whether OpenAI's model comments or answers: clients must send it back. */
-export function phaseOf(metadata: Record<string, unknown> | undefined): { phase?: string } {
-  const openai = metadata?.['openai']
-  const phase = isRecord(openai) ? openai['phase'] : undefined
+export function phaseOf(metadata: Metadata): { phase?: string } {
+  const { phase } = asFields(metadata?.['openai'])
   return typeof phase === 'string' ? { phase } : {}
 }
 
@@ -294,22 +253,15 @@ export function phaseOf(metadata: Record<string, unknown> | undefined): { phase?
 export const ENCRYPTED_CONTENT = 'reasoning.encrypted_content'
 
 /** The reasoning that only OpenAI can read, byte for byte. */
-export function encryptedContentOf(metadata: Record<string, unknown> | undefined): string | null {
-  const openai = metadata?.['openai']
-  const content = isRecord(openai) ? openai['encrypted_content'] : undefined
-  return typeof content === 'string' ? content : null
+export function encryptedContentOf(metadata: Metadata): string | null {
+  return asString(asFields(metadata?.['openai'])['encrypted_content']) ?? null
 }
 
 /** OpenAI's own parts of a summary, which belong to its encrypted reasoning, or one part with the text. */
-export function summaryOf(
-  metadata: Record<string, unknown> | undefined,
-  text: string,
-): ResponsesSummaryText[] {
-  const openai = metadata?.['openai']
-  const parts: unknown = isRecord(openai) ? openai['summary'] : undefined
-  const texts = Array.isArray(parts) ? parts.filter(isSummaryText) : []
-  const isWhole = texts.map((part) => part.text).join('\n\n') === text
-  return isWhole && texts.length > 1 ? texts : [{ type: 'summary_text', text }]
+export function summaryOf(metadata: Metadata, text: string): ResponsesSummaryText[] {
+  const parts = asList(asFields(metadata?.['openai'])['summary']).filter(isSummaryText)
+  const isSame = parts.map((part) => part.text).join('\n\n') === text
+  return isSame && parts.length > 1 ? parts : [{ type: 'summary_text', text }]
 }
 
 function isSummaryText(part: unknown): part is ResponsesSummaryText {

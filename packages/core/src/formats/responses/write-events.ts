@@ -1,15 +1,17 @@
 import { shortCallId } from '../../protocol/ids.ts'
 import { wireItemId } from '../../protocol/item-ids.ts'
 import type { StreamEventPayload } from '../../protocol/stream-event.ts'
+import { encodeSse } from '../../sse/encode.ts'
 import {
   type AnswerEnd,
   type AnswerItem,
   type AnswerItemEnd,
-  type AnswerSink,
   CHARS_PER_TOKEN,
   isJson,
 } from '../answer.ts'
+import { type AnswerWriter, eventSse } from '../answer-encoder.ts'
 import { customInput } from '../custom-tools.ts'
+import { DONE } from '../fields.ts'
 import { errorTypeOf, responsesError } from './errors.ts'
 import { type NamedTool, namedTools } from './tool-names.ts'
 import {
@@ -24,7 +26,6 @@ import {
   type ResponsesParameters,
   type ResponsesPart,
   type ResponsesReasoning,
-  type ResponsesReasoningName,
   type ResponsesUnnumberedEvent,
   type ResponsesUsage,
   responsesParameters,
@@ -58,16 +59,10 @@ interface Shown {
   /** Undefined for a plain function. */
   readonly tool: NamedTool | undefined
   status: ResponsesItemStatus
-  /** Whether a part of reasoning was announced. A message always has one. */
+  /** Whether the part of a text was announced. */
   hasPart: boolean
-  /** The frame of a delta before and after its text, except for the sequence number. */
-  frame: DeltaFrame | undefined
-}
-
-export interface DeltaFrame {
-  readonly start: string
-  readonly middle: string
-  readonly end: string
+  /** The SSE frame of a delta around its number and its text. */
+  frame: { readonly start: string; readonly middle: string; readonly end: string } | undefined
 }
 
 type Ending = Pick<
@@ -83,15 +78,30 @@ const RUNNING: Ending = {
   usage: null,
 }
 
-/** The type of a delta by the kind of its item. Custom calls have none: their input is known at the end. */
-type DeltaType = Extract<ResponsesUnnumberedEvent, { delta: string }>['type']
+/** How the events of a growing text are named, and the type of its part. */
+interface TextForm {
+  readonly name: string
+  readonly part?: 'output_text' | 'refusal' | 'reasoning_text' | 'summary_text'
+}
+
+const FORMS = {
+  text: { name: 'response.output_text', part: 'output_text' },
+  refusal: { name: 'response.refusal', part: 'refusal' },
+  reasoning: { name: 'response.reasoning_text', part: 'reasoning_text' },
+  open_reasoning: { name: 'response.reasoning', part: 'reasoning_text' },
+  summary: { name: 'response.reasoning_summary_text', part: 'summary_text' },
+  call: { name: 'response.function_call_arguments' },
+} as const satisfies Record<string, TextForm>
 
 /** Writes one response as the events of OpenAI's Responses API, numbered from 0. */
-export class ResponsesWriter implements AnswerSink {
+export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   readonly #head: ResponsesHead
   readonly #inputChars: () => number
-  readonly #reasoningName: ResponsesReasoningName
+  readonly #openResponses: boolean
   readonly #shown = new Map<AnswerItem, Shown>()
+  /** The number of the last event that is left out. */
+  readonly #startingAfter: number
+  readonly #omitted: ReadonlySet<string>
   #parameters: ResponsesParameters
   #tools = new Map<string, NamedTool>()
   #createdAt: number
@@ -100,50 +110,42 @@ export class ResponsesWriter implements AnswerSink {
   #hasEncryptedContent: boolean
   #hasRefusal = false
   #ending: Ending = RUNNING
-  readonly #omitted: ReadonlySet<string>
   #sentItems = 0
   #events: ResponsesEvent[] = []
   #nextNumber = 0
 
-  /** `inputChars` returns how many characters the input has. */
   constructor(
-    {
-      openResponses = false,
-      hasEncryptedContent = false,
-      omitted = new Set(),
-      ...head
-    }: ResponsesWriterOptions,
+    { openResponses, hasEncryptedContent, omitted, ...head }: ResponsesWriterOptions,
+    startingAfter: number,
     inputChars: () => number,
   ) {
     this.#head = head
+    this.#startingAfter = startingAfter
     this.#inputChars = inputChars
-    this.#omitted = omitted
-    this.#hasEncryptedContent = hasEncryptedContent
-    this.#reasoningName = openResponses ? 'response.reasoning' : 'response.reasoning_text'
+    this.#omitted = omitted ?? new Set()
+    this.#hasEncryptedContent = hasEncryptedContent === true
+    this.#openResponses = openResponses === true
     this.#parameters = responsesParameters(undefined, head.model)
     this.#createdAt = head.createdAt
   }
 
-  /** Returns the events since the last call. */
-  drainEvents(): ResponsesEvent[] {
+  get isOver(): boolean {
+    return this.#ending !== RUNNING
+  }
+
+  drain(): ResponsesEvent[] {
     const events = this.#events
     this.#events = []
     return events
   }
 
+  toSse(events: readonly ResponsesEvent[]): string {
+    return events.map(eventSse).join('') + (this.isOver ? encodeSse({ data: DONE }) : '')
+  }
+
   /** The number of the last event; -1 before the first. */
   get lastNumber(): number {
     return this.#nextNumber - 1
-  }
-
-  /** The number of a delta that is sent as text, without an event. */
-  takeNumber(): number {
-    return this.#nextNumber++
-  }
-
-  /** Whether the client already has an item. */
-  isOmitted(item: AnswerItem): boolean {
-    return (this.#shown.get(item)?.index ?? 0) < 0
   }
 
   /** The response so far. */
@@ -183,154 +185,120 @@ export class ResponsesWriter implements AnswerSink {
   open(item: AnswerItem): void {
     this.#begin()
     const tool = item.kind === 'call' ? this.#tools.get(item.name) : undefined
-    const isCustom = tool?.isCustom === true
-    const id = `${prefixOf(item, isCustom)}_${wireItemId(item.id)}`
-    const shown: Shown = {
-      item,
-      id,
-      index: this.#omitted.has(id) ? -1 : this.#sentItems++,
-      tool,
-      status: 'in_progress',
-      hasPart: false,
-      frame: undefined,
-    }
+    const id = `${prefixOf(item, tool)}_${wireItemId(item.id)}`
+    const index = this.#omitted.has(id) ? -1 : this.#sentItems++
+    const status = 'in_progress'
+    const shown: Shown = { item, id, index, tool, status, hasPart: false, frame: undefined }
     this.#shown.set(item, shown)
     if (item.kind === 'refusal') this.#hasRefusal = true
     const added = {
       ...this.#itemOf(shown),
       ...(isMessage(item) && { content: [] }),
     } as ResponsesItem
-    this.#push({ type: 'response.output_item.added', output_index: shown.index, item: added })
+    this.#push({ type: 'response.output_item.added', output_index: index, item: added })
     if (isMessage(item)) this.#openPart(shown)
   }
 
   #openPart(shown: Shown): void {
     shown.hasPart = true
-    const { kind } = shown.item
-    const place = { item_id: shown.id, output_index: shown.index }
-    if (kind === 'reasoning' && this.#hasSummaries) {
-      const part = { type: 'summary_text', text: '' } as const
-      this.#push({
-        type: 'response.reasoning_summary_part.added',
-        ...place,
-        summary_index: 0,
-        part,
-      })
-    } else {
-      const part =
-        kind === 'reasoning'
-          ? ({ type: 'reasoning_text', text: '' } as const)
-          : partOf(shown.item, '', [])
-      this.#push({ type: 'response.content_part.added', ...place, content_index: 0, part })
-    }
+    this.#pushPart(shown, 'added', '')
   }
 
   grow(item: AnswerItem, delta: string): void {
     const shown = this.#shown.get(item)
     if (shown === undefined || shown.tool?.isCustom) return
     if (item.kind === 'reasoning' && !shown.hasPart) this.#openPart(shown)
-    const { type, ...fields } = this.#delta(shown)
-    this.#push({ type, ...fields, delta, ...logprobsOf(type) } as ResponsesUnnumberedEvent)
+    this.#pushText(shown, 'delta', { delta })
   }
 
-  /** The frame of an item's deltas, for a caller that writes them as text. */
-  frameOf(item: AnswerItem): DeltaFrame | undefined {
+  encodeDelta(item: AnswerItem, delta: string): string {
     const shown = this.#shown.get(item)
-    if (shown === undefined || shown.tool?.isCustom) return undefined
-    shown.frame ??= this.#newFrame(shown)
-    return shown.frame
+    if (shown === undefined || shown.tool?.isCustom) return ''
+    const { start, middle, end } = (shown.frame ??= this.#newFrame(shown))
+    const number = this.#nextNumber++
+    if (number <= this.#startingAfter || shown.index < 0) return ''
+    return start + number + middle + JSON.stringify(delta) + end
   }
 
-  #newFrame(shown: Shown): DeltaFrame {
-    const { type, ...fields } = this.#delta(shown)
+  #newFrame(shown: Shown): NonNullable<Shown['frame']> {
+    const form = this.#formOf(shown.item)
+    const type = `${form.name}.delta`
     return {
       start: `event: ${type}\ndata: {"type":"${type}","sequence_number":`,
-      middle: `,${JSON.stringify(fields).slice(1, -1)},"delta":`,
-      end: `${'logprobs' in logprobsOf(type) ? ',"logprobs":[]' : ''}}\n\n`,
+      middle: `,${JSON.stringify(placeOf(shown, form)).slice(1, -1)},"delta":`,
+      end: `${form === FORMS.text ? ',"logprobs":[]' : ''}}\n\n`,
     }
   }
 
-  #delta({ item, id, index }: Shown): { type: DeltaType; item_id: string; output_index: number } {
-    const place = { item_id: id, output_index: index }
-    switch (item.kind) {
-      case 'text':
-        return { type: 'response.output_text.delta', ...place, ...CONTENT }
-      case 'refusal':
-        return { type: 'response.refusal.delta', ...place, ...CONTENT }
-      case 'reasoning':
-        return this.#hasSummaries
-          ? { type: 'response.reasoning_summary_text.delta', ...place, ...SUMMARY }
-          : { type: `${this.#reasoningName}.delta`, ...place, ...CONTENT }
-      case 'call':
-        return { type: 'response.function_call_arguments.delta', ...place }
-    }
+  #formOf({ kind }: AnswerItem): TextForm {
+    if (kind !== 'reasoning') return FORMS[kind]
+    if (this.#hasSummaries) return FORMS.summary
+    return this.#openResponses ? FORMS.open_reasoning : FORMS.reasoning
+  }
+
+  #pushText(shown: Shown, stage: 'delta' | 'done', fields: Record<string, string>): void {
+    const form = this.#formOf(shown.item)
+    const type = `${form.name}.${stage}`
+    const logprobs = form === FORMS.text && { logprobs: [] }
+    const event = { type, ...placeOf(shown, form), ...fields, ...logprobs }
+    this.#push(event as ResponsesUnnumberedEvent)
+  }
+
+  #pushPart(shown: Shown, stage: 'added' | 'done', text: string): void {
+    const { kind, metadata } = shown.item
+    const form = this.#formOf(shown.item)
+    const name = form === FORMS.summary ? 'reasoning_summary_part' : 'content_part'
+    const annotations = stage === 'done' ? annotationsOf(metadata) : []
+    const part =
+      kind === 'text' || kind === 'refusal'
+        ? messagePart(kind, text, annotations)
+        : { type: form.part, text }
+    const type = `response.${name}.${stage}`
+    this.#push({ type, ...placeOf(shown, form), part } as ResponsesUnnumberedEvent)
   }
 
   close(item: AnswerItem, how: AnswerItemEnd): void {
     const shown = this.#shown.get(item)
     if (shown === undefined) return
     // The arguments of a call may be cut by the token limit.
-    const isWhole = how === 'done' && (item.kind !== 'call' || isJson(item.text))
-    shown.status = isWhole ? 'completed' : 'incomplete'
+    const isComplete = how === 'done' && (item.kind !== 'call' || isJson(item.text))
+    shown.status = isComplete ? 'completed' : 'incomplete'
     if (item.kind === 'call') this.#closeCall(shown)
-    else if (item.kind === 'reasoning') this.#closeReasoning(shown)
-    else this.#closeMessage(shown)
+    else this.#closeText(shown)
     const { index: output_index } = shown
     this.#push({ type: 'response.output_item.done', output_index, item: this.#itemOf(shown) })
   }
 
-  #closeMessage({ item, id: item_id, index: output_index }: Shown): void {
-    const place = { item_id, output_index, ...CONTENT }
-    const { text } = item
-    if (item.kind === 'refusal') {
-      this.#push({ type: 'response.refusal.done', ...place, refusal: text })
-    } else this.#push({ type: 'response.output_text.done', ...place, text, logprobs: [] })
-    const part = partOf(item, text, annotationsOf(item.metadata))
-    this.#push({ type: 'response.content_part.done', ...place, part })
-  }
-
-  #closeReasoning(shown: Shown): void {
-    const { item, id: item_id, index: output_index } = shown
-    const { text } = item
+  #closeText(shown: Shown): void {
+    const { kind, text } = shown.item
     if (text !== '' && !shown.hasPart) this.#openPart(shown)
     if (!shown.hasPart) return
-    const place = { item_id, output_index }
-    if (this.#hasSummaries) {
-      const part = { type: 'summary_text', text } as const
-      this.#push({ type: 'response.reasoning_summary_text.done', ...place, ...SUMMARY, text })
-      this.#push({ type: 'response.reasoning_summary_part.done', ...place, ...SUMMARY, part })
-    } else {
-      const part = { type: 'reasoning_text', text } as const
-      this.#push({ type: `${this.#reasoningName}.done`, ...place, ...CONTENT, text })
-      this.#push({ type: 'response.content_part.done', ...place, ...CONTENT, part })
-    }
+    this.#pushText(shown, 'done', kind === 'refusal' ? { refusal: text } : { text })
+    this.#pushPart(shown, 'done', text)
   }
 
-  #closeCall({ item, id: item_id, index: output_index, tool, status }: Shown): void {
-    if (status === 'incomplete') return
-    const place = { item_id, output_index }
-    if (tool?.isCustom) {
-      const input = customInput(item.text)
-      if (input !== '') {
-        this.#push({ type: 'response.custom_tool_call_input.delta', ...place, delta: input })
-      }
-      this.#push({ type: 'response.custom_tool_call_input.done', ...place, input })
-    } else {
-      const name = tool?.name ?? item.name
-      const type = 'response.function_call_arguments.done'
-      this.#push({ type, ...place, name, arguments: item.text })
+  #closeCall(shown: Shown): void {
+    if (shown.status === 'incomplete') return
+    const { item, id: item_id, index: output_index, tool } = shown
+    if (!tool?.isCustom) {
+      this.#pushText(shown, 'done', { name: tool?.name ?? item.name, arguments: item.text })
+      return
     }
+    const place = { item_id, output_index }
+    const input = customInput(item.text)
+    if (input !== '') {
+      this.#push({ type: 'response.custom_tool_call_input.delta', ...place, delta: input })
+    }
+    this.#push({ type: 'response.custom_tool_call_input.done', ...place, input })
   }
-
-  opaque(): void {}
 
   end(end: AnswerEnd): void {
     this.#begin()
     const usage = this.#usageOf(end)
-    const ended = { ...RUNNING, completed_at: Math.floor(end.at / 1000), usage }
+    const ended = { ...RUNNING, usage }
     if (end.kind === 'failed') {
       const error = responsesError(end.error)
-      this.#ending = { ...ended, status: 'failed', completed_at: null, error }
+      this.#ending = { ...ended, status: 'failed', error }
       this.#push({ type: 'error', error: { type: errorTypeOf(error.code), ...error, param: null } })
       this.#push({ type: 'response.failed', response: this.response })
       return
@@ -338,13 +306,13 @@ export class ResponsesWriter implements AnswerSink {
     // The API has no event for a cancelled response.
     const reason = end.kind === 'cancelled' ? 'cancelled' : this.#incompleteReason(end.finishReason)
     if (reason === undefined) {
-      this.#ending = { ...ended, status: 'completed' }
+      this.#ending = { ...ended, status: 'completed', completed_at: Math.floor(end.at / 1000) }
       this.#push({ type: 'response.completed', response: this.response })
       return
     }
     const status = end.kind === 'cancelled' ? 'cancelled' : 'incomplete'
     if (end.kind === 'done') this.#cutLast()
-    this.#ending = { ...ended, status, completed_at: null, incomplete_details: { reason } }
+    this.#ending = { ...ended, status, incomplete_details: { reason } }
     this.#push({ type: 'response.incomplete', response: this.response })
   }
 
@@ -366,24 +334,17 @@ export class ResponsesWriter implements AnswerSink {
   }
 
   #incompleteReason(finishReason: string): string | undefined {
-    switch (finishReason) {
-      case 'length':
-        return 'max_output_tokens'
-      case 'content_filter':
-        return 'content_filter'
-      case 'refusal':
-        // A refusal in words is an answer. Without them the client must not take it for one.
-        return this.#hasRefusal ? undefined : 'content_filter'
-      default:
-        return undefined
-    }
+    if (finishReason === 'length') return 'max_output_tokens'
+    // A refusal in words is an answer. Without them the client must not take it for one.
+    const isWithheld = finishReason === 'refusal' && !this.#hasRefusal
+    return isWithheld || finishReason === 'content_filter' ? 'content_filter' : undefined
   }
 
   #itemOf({ item, id, tool, status }: Shown): ResponsesItem {
     const { text, callId: call_id, metadata } = item
-    if (item.kind === 'reasoning') return this.#reasoningOf(item, id, status)
+    if (item.kind === 'reasoning') return this.#reasoningOf(item, { id, status })
     if (item.kind !== 'call') {
-      const content = [partOf(item, text, annotationsOf(metadata))]
+      const content = [messagePart(item.kind, text, annotationsOf(metadata))]
       return { id, type: 'message', status, role: 'assistant', content, ...phaseOf(metadata) }
     }
     const name = tool?.name ?? item.name
@@ -398,8 +359,7 @@ export class ResponsesWriter implements AnswerSink {
 
   #reasoningOf(
     { text, metadata }: AnswerItem,
-    id: string,
-    status: ResponsesItemStatus,
+    { id, status }: Pick<ResponsesReasoning, 'id' | 'status'>,
   ): ResponsesReasoning {
     const hasText = text !== ''
     const isSummary = hasText && this.#hasSummaries
@@ -416,15 +376,15 @@ export class ResponsesWriter implements AnswerSink {
   #push({ type, ...fields }: ResponsesUnnumberedEvent): void {
     const event = { type, sequence_number: this.#nextNumber++, ...fields }
     if ('output_index' in fields && fields.output_index < 0) return
-    this.#events.push(event as ResponsesEvent)
+    if (event.sequence_number > this.#startingAfter) this.#events.push(event as ResponsesEvent)
   }
 }
 
-const CONTENT = { content_index: 0 } as const
-const SUMMARY = { summary_index: 0 } as const
-
-function logprobsOf(type: DeltaType): { logprobs?: [] } {
-  return type === 'response.output_text.delta' ? { logprobs: [] } : {}
+/** The fields of an event that say which text it is about. */
+function placeOf({ id: item_id, index: output_index }: Shown, { part }: TextForm): object {
+  if (part === undefined) return { item_id, output_index }
+  const position = part === 'summary_text' ? { summary_index: 0 } : { content_index: 0 }
+  return { item_id, output_index, ...position }
 }
 
 function isMessage({ kind }: AnswerItem): boolean {
@@ -432,12 +392,16 @@ function isMessage({ kind }: AnswerItem): boolean {
 }
 
 /** Clients drop ids without these prefixes. */
-function prefixOf({ kind }: AnswerItem, isCustom: boolean): string {
-  if (kind === 'call') return isCustom ? 'ctc' : 'fc'
+function prefixOf({ kind }: AnswerItem, tool: NamedTool | undefined): string {
+  if (kind === 'call') return tool?.isCustom ? 'ctc' : 'fc'
   return kind === 'reasoning' ? 'rs' : 'msg'
 }
 
-function partOf({ kind }: AnswerItem, text: string, annotations: unknown[]): ResponsesPart {
+function messagePart(
+  kind: 'text' | 'refusal',
+  text: string,
+  annotations: unknown[],
+): ResponsesPart {
   if (kind === 'refusal') return { type: 'refusal', refusal: text }
   return { type: 'output_text', text, annotations, logprobs: [] }
 }
