@@ -26,6 +26,8 @@ export interface AnswerItem {
   name: string
   /** Known when the item has ended. */
   metadata: Metadata | undefined
+  /** Whether `open` has reported it. A call is held until its id and name are known. */
+  isOpen: boolean
 }
 
 /** How an item ended. `cut`: with the turn. `withdrawn`: the provider started again. */
@@ -64,13 +66,7 @@ export interface AnswerSink {
 
 type Metadata = Record<string, unknown>
 
-/** A call is held until its id and name are known. */
-interface HeldItem {
-  readonly item: AnswerItem
-  isOpen: boolean
-}
-type Known = HeldItem | 'hidden' | 'ended'
-type FinalText = Extract<OutputItem, { type: 'message' | 'reasoning' }>
+type Known = AnswerItem | 'hidden' | 'ended'
 
 type AnswerKind = AnswerItem['kind']
 
@@ -111,16 +107,16 @@ export class AnswerReader {
 
   /**
    * Encodes a delta of an open item without a report: nearly all events are deltas, and without objects they take a
-   * fraction of the time. Undefined for other events: then `take` them.
+   * fraction of the time. Undefined for other events: then call `apply`.
    */
   encodeDelta(event: StreamEvent, encode: (item: AnswerItem, piece: string) => string) {
     if (event.type !== 'item_delta') return undefined
     const { item_id, delta_content: piece } = event.payload
     if (piece === '') return ''
-    const known = this.#items.get(item_id)
-    if (typeof known !== 'object' || !known.isOpen) return undefined
-    known.item.text += piece
-    return encode(known.item, piece)
+    const item = this.#items.get(item_id)
+    if (typeof item !== 'object' || !item.isOpen) return undefined
+    item.text += piece
+    return encode(item, piece)
   }
 
   apply(given: StreamEvent): void {
@@ -161,7 +157,7 @@ export class AnswerReader {
   readonly #soFar = (itemId: string): StartedItem | undefined => {
     const known = this.#items.get(itemId)
     if (typeof known !== 'object') return undefined
-    const { kind, text, name, callId: call_id } = known.item
+    const { kind, text, name, callId: call_id } = known
     if (kind === 'call') return { type: 'function_call', name, arguments: text, call_id }
     return { type: kind === 'reasoning' ? kind : 'message', content: text }
   }
@@ -187,15 +183,16 @@ export class AnswerReader {
       return
     }
     const { call_id = '', name = '' } = payload
-    const known = this.#add({ id, kind, callId: call_id, name })
-    const text = kind === 'call' ? (payload.arguments ?? content) : content
-    if (kind === 'call') this.#openCall(known)
-    this.#append(known, text)
+    const item = newItem(id, kind, { callId: call_id, name })
+    this.#items.set(id, item)
+    const isNamed = call_id !== '' && name !== ''
+    if (kind === 'call' && isNamed && !this.#answered.has(call_id)) this.#open(item)
+    this.#append(item, kind === 'call' ? (payload.arguments ?? content) : content)
   }
 
   #grow({ item_id: id, delta_content: piece }: StreamEventPayload<'item_delta'>): void {
-    const known = this.#items.get(id)
-    if (typeof known === 'object') this.#append(known, piece)
+    const item = this.#items.get(id)
+    if (typeof item === 'object') this.#append(item, piece)
   }
 
   #finish(payload: StreamEventPayload<'item_done'>): void {
@@ -206,19 +203,19 @@ export class AnswerReader {
     if (final.type === 'cancelled') return this.#withdraw(id, final.reason)
     if (final.type === 'function_call_output') this.#answer(final.call_id)
     // A call that was sent stays a call, even if the provider turns out to have run it.
-    const isCall = typeof known === 'object' && known.item.kind === 'call'
+    const isCall = typeof known === 'object' && known.kind === 'call'
     const kind = isCall && final.type === 'function_call' ? 'call' : kindOf(final.type, final)
-    if (typeof known === 'object' && !isSameKind(known.item.kind, kind)) {
+    if (typeof known === 'object' && !isSameKind(known.kind, kind)) {
       this.#withdraw(id, undefined)
       known = undefined
     }
     this.#items.set(id, 'ended')
     if (kind === undefined || known === 'hidden') return this.#countPrompt(final)
-    const held = known ?? { item: newItem({ id, kind }), isOpen: false }
-    const isCut = payload.finish_reason === 'cancelled'
-    if (final.type === 'function_call') this.#finishCall(held, final)
+    const item = known ?? newItem(id, kind)
+    item.metadata = final.provider_metadata
+    if (final.type === 'function_call') this.#finishCall(item, final)
     else if (final.type === 'message' || final.type === 'reasoning') {
-      this.#finishText(held, final, isCut)
+      this.#finishText(item, payload.finish_reason === 'cancelled' ? 'cut' : 'done', final.content)
     }
   }
 
@@ -228,68 +225,58 @@ export class AnswerReader {
   }
 
   /** The content is missing if no event has said it. */
-  #finishText(
-    known: HeldItem,
-    { content = '', provider_metadata: metadata }: Partial<FinalText>,
-    isCut: boolean,
-  ): void {
-    const { item } = known
-    item.metadata = metadata
-    if (content === '' && !known.isOpen && isOpaque(metadata)) return this.#sink.opaque?.(metadata)
-    if (content.startsWith(item.text)) {
-      this.#append(known, content.slice(item.text.length))
-    } else {
-      item.isRewritten = true
-      item.text = content
+  #finishText(item: AnswerItem, how: AnswerItemEnd, content = ''): void {
+    if (content === '' && !item.isOpen && isOpaque(item.metadata)) {
+      return this.#sink.opaque?.(item.metadata)
     }
-    if (!known.isOpen) this.#open(known)
-    this.#sink.close(item, isCut ? 'cut' : 'done')
+    this.#complete(item, content, content.startsWith(item.text))
+    if (!item.isOpen) this.#open(item)
+    this.#sink.close(item, how)
   }
 
-  #finishCall(known: HeldItem, final: FunctionCall): void {
-    const { item } = known
-    item.metadata = final.provider_metadata
+  #finishCall(item: AnswerItem, final: FunctionCall): void {
     const isExecuted = isExecutedByProvider(final.provider_metadata)
-    if (known.isOpen && isExecuted && this.#sink.isRetractable) {
+    if (item.isOpen && isExecuted && this.#sink.isRetractable) {
       return this.#sink.close(item, 'withdrawn')
     }
-    if (!known.isOpen) {
+    if (!item.isOpen) {
       item.callId = final.call_id || item.callId || item.id
       item.name = final.name || item.name
       if (isExecuted || this.#answered.has(item.callId)) return
-      this.#openWithText(known)
+      this.#openWithText(item)
     }
-    this.#completeCall(known, final.arguments)
+    this.#completeCall(item, final.arguments)
   }
 
-  #completeCall(known: HeldItem, final: string): void {
-    const { item } = known
+  #completeCall(item: AnswerItem, final: string): void {
     const args = final || item.text || '{}'
-    if (args.startsWith(item.text)) this.#append(known, args.slice(item.text.length))
+    const isSame = args.startsWith(item.text)
     // Vendors that repeat the arguments at the end may format them differently.
-    else if (!isSameJson(args, item.text)) {
-      item.isRewritten = true
-      item.text = args
-    }
+    if (isSame || !isSameJson(args, item.text)) this.#complete(item, args, isSame)
     this.#finishedCalls.set(item.id, item)
     this.#sink.close(item, 'done')
   }
 
+  #complete(item: AnswerItem, content: string, isContinued: boolean): void {
+    if (isContinued) return this.#append(item, content.slice(item.text.length))
+    item.isRewritten = true
+    item.text = content
+  }
+
   #fail(id: string, error: ErrorObject): void {
-    const known = this.#items.get(id)
+    const item = this.#items.get(id)
     this.#items.set(id, 'ended')
     if (this.#finishedCalls.has(id)) this.#failure ??= error
-    if (typeof known !== 'object') return
-    const { item, isOpen } = known
-    const isHidden = !isOpen && this.#answered.has(item.callId)
+    if (typeof item !== 'object') return
+    const isHidden = !item.isOpen && this.#answered.has(item.callId)
     // Without an error the client would take the rest for a complete answer.
     if (item.kind === 'call' && !isHidden) this.#failure ??= error
-    if (isOpen) this.#sink.close(item, 'failed')
+    if (item.isOpen) this.#sink.close(item, 'failed')
   }
 
   #withdraw(id: string, reason: string | undefined): void {
     const known = this.#items.get(id)
-    const open = typeof known === 'object' && known.isOpen ? known.item : undefined
+    const open = typeof known === 'object' && known.isOpen ? known : undefined
     const item = open ?? this.#finishedCalls.get(id)
     this.#items.set(id, 'ended')
     this.#finishedCalls.delete(id)
@@ -305,37 +292,37 @@ export class AnswerReader {
     const usage = payload.usage ?? this.#usage
     if (payload.type === 'response_done' && payload.status === 'complete') {
       this.#completeOpen()
-      const { finish_reason, provider_finish_reason, stop_sequence } = payload
-      const failure = this.#failure
       this.#isOver = true
-      if (failure !== undefined)
-        return this.#sink.end({ kind: 'failed', error: failure, usage, at })
-      const [finishReason, providerReason] = [finish_reason ?? '', provider_finish_reason ?? '']
-      const stopSequence = stop_sequence ?? null
-      return this.#sink.end({ kind: 'done', finishReason, providerReason, stopSequence, usage, at })
+      if (this.#failure !== undefined) {
+        return this.#sink.end({ kind: 'failed', error: this.#failure, usage, at })
+      }
+      const { finish_reason, provider_finish_reason, stop_sequence } = payload
+      return this.#sink.end({
+        kind: 'done',
+        finishReason: finish_reason ?? '',
+        providerReason: provider_finish_reason ?? '',
+        stopSequence: stop_sequence ?? null,
+        usage,
+        at,
+      })
     }
-    this.#cutOpen()
+    for (const item of this.#unfinished()) if (item.isOpen) this.#sink.close(item, 'cut')
     this.#isOver = true
     this.#sink.end({ ...earlyEnd(payload), usage, at })
   }
 
   #completeOpen(): void {
-    for (const known of this.#held()) {
-      const { item } = known
+    for (const item of this.#unfinished()) {
       if (item.kind === 'call') {
         item.callId ||= item.id
-        if (!known.isOpen && this.#answered.has(item.callId)) continue
-        if (!known.isOpen) this.#openWithText(known)
-        this.#completeCall(known, item.text)
-      } else if (known.isOpen) this.#sink.close(item, 'done')
+        if (!item.isOpen && this.#answered.has(item.callId)) continue
+        if (!item.isOpen) this.#openWithText(item)
+        this.#completeCall(item, item.text)
+      } else if (item.isOpen) this.#sink.close(item, 'done')
     }
   }
 
-  #cutOpen(): void {
-    for (const { item, isOpen } of this.#held()) if (isOpen) this.#sink.close(item, 'cut')
-  }
-
-  #held(): HeldItem[] {
+  #unfinished(): AnswerItem[] {
     return [...this.#items.values()].filter((known) => typeof known === 'object')
   }
 
@@ -345,44 +332,32 @@ export class AnswerReader {
     this.#sink.answered?.(callId)
   }
 
-  #add(fields: NewItem): HeldItem {
-    const known = { item: newItem(fields), isOpen: false }
-    this.#items.set(fields.id, known)
-    return known
-  }
-
-  #openCall(known: HeldItem): void {
-    const { callId, name } = known.item
-    if (callId !== '' && name !== '' && !this.#answered.has(callId)) this.#open(known)
-  }
-
-  #open(known: HeldItem): void {
-    known.isOpen = true
-    this.#sink.open(known.item)
+  #open(item: AnswerItem): void {
+    item.isOpen = true
+    this.#sink.open(item)
   }
 
   /** Opens a call whose arguments came before its name. */
-  #openWithText(known: HeldItem): void {
-    const { text } = known.item
-    known.item.text = ''
-    this.#open(known)
-    this.#append(known, text)
+  #openWithText(item: AnswerItem): void {
+    const { text } = item
+    item.text = ''
+    this.#open(item)
+    this.#append(item, text)
   }
 
-  #append(known: HeldItem, piece: string): void {
+  #append(item: AnswerItem, piece: string): void {
     if (piece === '') return
-    const { item } = known
-    if (!known.isOpen && item.kind !== 'call') this.#open(known)
+    if (!item.isOpen && item.kind !== 'call') this.#open(item)
     item.text += piece
-    if (known.isOpen) this.#sink.grow?.(item, piece)
+    if (item.isOpen) this.#sink.grow?.(item, piece)
   }
 }
 
 type EarlyEnd = 'response_error' | 'turn_aborted_by_user'
-type NewItem = Pick<AnswerItem, 'id' | 'kind'> & Partial<Pick<AnswerItem, 'callId' | 'name'>>
 
-function newItem({ id, kind, callId = '', name = '' }: NewItem): AnswerItem {
-  return { id, kind, text: '', isRewritten: false, callId, name, metadata: undefined }
+function newItem(id: string, kind: AnswerKind, { callId = '', name = '' } = {}): AnswerItem {
+  const state = { text: '', isRewritten: false, metadata: undefined, isOpen: false }
+  return { id, kind, callId, name, ...state }
 }
 
 type Described = Pick<StreamEventPayload<'item_start'>, 'origin' | 'provider_metadata'>

@@ -73,33 +73,17 @@ function toAttachment(part: Exclude<ContentPart, { readonly type: 'text' }>): At
   return { type: 'file', ...parseDataUrl(file_data), ...(filename !== undefined && { filename }) }
 }
 
-/** Reads an image from a data URL, or returns why it is none. */
-export function toImage(url: unknown): Attachment | string {
-  return fromDataUrl('image', url, IMAGES)
-}
-
-/** Reads a file from a data URL, or returns why it is none. */
-export function toFile(url: unknown): Attachment | string {
-  return fromDataUrl('file', url, FILES)
-}
-
-function fromDataUrl(
-  type: Attachment['type'],
-  url: unknown,
-  signatures: Signatures,
-): Attachment | string {
+/** Reads an image or a file from a data URL, or returns why it is none. */
+export function readDataUrl(type: Attachment['type'], url: unknown): Attachment | string {
   if (typeof url !== 'string') return 'must be a data URL'
-  return dataUrlFault(url, signatures) ?? { type, ...parseDataUrl(url) }
+  return dataUrlFault(url, type === 'image' ? IMAGES : FILES) ?? { type, ...parseDataUrl(url) }
 }
 
 function parseDataUrl(url: string): { media_type: string; data: string } {
   const [prefix = '', type = ''] = DATA_URL.exec(url) ?? []
-  return { media_type: mediaTypeOf(type), data: url.slice(prefix.length) }
-}
-
-function mediaTypeOf(type: string): string {
   const name = type.toLowerCase()
-  return name === 'image/jpg' ? 'image/jpeg' : name
+  const media_type = name === 'image/jpg' ? 'image/jpeg' : name
+  return { media_type, data: url.slice(prefix.length) }
 }
 
 /** Why a URL is not data of one of these types. */

@@ -26,32 +26,27 @@ export type TurnInput =
  */
 export type HistoryItem =
   | TurnInput
-  | {
-      readonly type: 'message'
-      readonly origin: 'agent'
-      readonly content: string
-      readonly name?: string
-      readonly provider_metadata?: Record<string, unknown>
-    }
-  | {
-      readonly type: 'reasoning'
-      readonly content: string
-      readonly provider_metadata?: Record<string, unknown>
-    }
-  | {
-      readonly type: 'function_call'
-      readonly call_id: string
-      readonly name: string
-      readonly arguments: string
-      readonly provider_metadata?: Record<string, unknown>
-    }
-  | {
-      readonly type: 'function_call_output'
-      readonly call_id: string
-      readonly output: string
-      readonly success: boolean
-      readonly provider_metadata?: Record<string, unknown>
-    }
+  | (VendorData &
+      (
+        | {
+            readonly type: 'message'
+            readonly origin: 'agent'
+            readonly content: string
+            readonly name?: string
+          }
+        | { readonly type: 'reasoning'; readonly content: string }
+        | {
+            readonly type: 'function_call'
+            readonly call_id: string
+            readonly name: string
+            readonly arguments: string
+          }
+        | Extract<TurnInput, { type: 'function_call_output' }>
+      ))
+
+interface VendorData {
+  readonly provider_metadata?: Record<string, unknown>
+}
 
 /** What a client may choose of a provider request, apart from input and model. */
 export type SubmissionSettings = Omit<ProviderRequest, 'model' | 'input'>

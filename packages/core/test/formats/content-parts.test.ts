@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { toFile, toImage } from '../../src/formats/content-parts.ts'
+import { readDataUrl } from '../../src/formats/content-parts.ts'
 
 const PNG = 'iVBORw0KGgo='
 const GIF = 'R0lGODlh'
@@ -20,12 +20,12 @@ test.each([
   [`data:image/gif;base64,${GIF}AA-_`, 'is not valid base64'],
   [`data:image/png;base64,${'A'.repeat(8_000_000)}`, 'is larger than 5242880 bytes'],
 ])('an image %.40s is read, or why it is none', (url, read) => {
-  expect(toImage(url)).toEqual(read)
+  expect(readDataUrl('image', url)).toEqual(read)
 })
 
 test('a file is a PDF', () => {
   const data = btoa('%PDF-1.7')
   const url = `data:application/pdf;base64,${data}`
-  expect(toFile(url)).toEqual({ type: 'file', media_type: 'application/pdf', data })
-  expect(toFile(`data:image/png;base64,${PNG}`)).toBe('must be application/pdf')
+  expect(readDataUrl('file', url)).toEqual({ type: 'file', media_type: 'application/pdf', data })
+  expect(readDataUrl('file', `data:image/png;base64,${PNG}`)).toBe('must be application/pdf')
 })

@@ -1,10 +1,5 @@
 import { AnswerEncoder } from '../answer-encoder.ts'
-import {
-  type EventWriter,
-  encoderWriter,
-  type ResponseStart,
-  type WriterOptions,
-} from '../format.ts'
+import { encoderWriter, type TargetFormat } from '../format.ts'
 import type { ChatFrame } from './wire.ts'
 import { type ChatCompletionsOptions, ChatWriter } from './write-chunks.ts'
 
@@ -15,10 +10,8 @@ export class ChatCompletionsEncoder extends AnswerEncoder<ChatFrame, ChatWriter>
   }
 }
 
-export function writeChatCompletions(
-  { response_id, model_id: model, created_at }: ResponseStart,
-  options: WriterOptions,
-): EventWriter {
+export const writeChatCompletions: TargetFormat = (start, options) => {
+  const { response_id, model_id: model, created_at } = start
   const encoder = new ChatCompletionsEncoder({
     id: `chatcmpl-${response_id}`,
     model,

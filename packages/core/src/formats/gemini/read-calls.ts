@@ -122,8 +122,11 @@ export class GeminiCalls {
 
 type Scalar = PartialArg['value']
 
-/** A growing value: text fragments share one path. */
-type Node = Map<string, Node> | Node[] | Scalar
+/** A growing value: text fragments share one path. Objects have no prototype, whatever their fields are called. */
+type Node = NodeFields | Node[] | Scalar
+interface NodeFields {
+  [name: string]: Node
+}
 
 // `.name`, `['name']`, `["name"]` or `[0]`; a leading `$` is the root.
 const STEP = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]/gy
@@ -133,7 +136,7 @@ const MAX_DEPTH = 64
 
 /** Arguments that arrive value by value, each with its path. */
 export class PartialArgs {
-  readonly #root = new Map<string, Node>()
+  readonly #root = newFields()
   readonly #whole: Fields
   #length = 0
 
@@ -156,7 +159,7 @@ export class PartialArgs {
   }
 
   toString(): string {
-    return JSON.stringify({ ...this.#whole, ...plainFields(this.#root) })
+    return JSON.stringify({ ...this.#whole, ...this.#root })
   }
 }
 
@@ -180,45 +183,29 @@ function unescape(text: string): string {
   return text.replace(/\\(.)/g, '$1')
 }
 
+function newFields(): NodeFields {
+  return Object.create(null) as NodeFields
+}
+
+/** False for a path that does not fit. Lists grow only at their end: a distant index would create a hole of any size. */
 function put(parent: Node, [step, ...rest]: readonly Step[], value: Scalar): boolean {
-  if (step === undefined) return false
+  if (step === undefined || !fits(parent, step)) return false
+  if (Array.isArray(parent) && Number(step) > parent.length) return false
+  const fields = parent as NodeFields
+  const before = fields[step]
   const [next] = rest
-  const before = get(parent, step)
-  if (next === undefined) return set(parent, step, grown(before, value))
-  const child = fits(before, next) ? before : typeof next === 'number' ? [] : new Map()
-  return set(parent, step, child) && put(child, rest, value)
-}
-
-function grown(before: Node | undefined, value: Scalar): Node {
-  return typeof before === 'string' && typeof value === 'string' ? before + value : value
-}
-
-function fits(node: Node | undefined, step: Step): node is Map<string, Node> | Node[] {
-  return typeof step === 'number' ? Array.isArray(node) : node instanceof Map
-}
-
-function get(parent: Node, step: Step): Node | undefined {
-  if (typeof step === 'number') return Array.isArray(parent) ? parent[step] : undefined
-  return parent instanceof Map ? parent.get(step) : undefined
-}
-
-/** Lists grow only at their end: a distant index would create a hole of any size. */
-function set(parent: Node, step: Step, node: Node): boolean {
-  if (typeof step === 'number') {
-    if (!Array.isArray(parent) || step > parent.length) return false
-    parent[step] = node
+  if (next === undefined) {
+    const isText = typeof before === 'string' && typeof value === 'string'
+    fields[step] = isText ? before + value : value
     return true
   }
-  if (!(parent instanceof Map)) return false
-  parent.set(step, node)
-  return true
+  const child = fits(before, next) ? before : typeof next === 'number' ? [] : newFields()
+  fields[step] = child
+  return put(child, rest, value)
 }
 
-function plainFields(node: Map<string, Node>): Fields {
-  return Object.fromEntries([...node].map(([name, child]) => [name, plain(child)]))
-}
-
-function plain(node: Node): unknown {
-  if (node instanceof Map) return plainFields(node)
-  return Array.isArray(node) ? node.map(plain) : node
+function fits(node: Node | undefined, step: Step): node is NodeFields | Node[] {
+  return (
+    typeof node === 'object' && node !== null && Array.isArray(node) === (typeof step === 'number')
+  )
 }

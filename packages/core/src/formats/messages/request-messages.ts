@@ -1,6 +1,6 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
-import { groupPieces, joinTexts, MAX_ATTACHMENTS, toFile, toImage } from '../content-parts.ts'
+import { groupPieces, joinTexts, MAX_ATTACHMENTS, readDataUrl } from '../content-parts.ts'
 import { nameSet } from '../fields.ts'
 import { RequestInvalidError } from '../request-errors.ts'
 import { type IgnoredNames, MAX_TEXT_CHARS, typeName } from '../request-in.ts'
@@ -133,7 +133,7 @@ class MessageReader {
       throw invalid(`${path}.source`, 'cannot be fetched: send it as base64')
     }
     const url = `data:${String(media_type)};base64,${String(data)}`
-    const read = type === 'image' ? toImage(url) : toFile(url)
+    const read = readDataUrl(type === 'image' ? type : 'file', url)
     if (typeof read === 'string') throw invalid(`${path}.source`, read)
     return [
       { ...read, ...(type === 'document' && typeof title === 'string' && { filename: title }) },

@@ -1,11 +1,6 @@
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { AnswerEncoder } from '../answer-encoder.ts'
-import {
-  type EventWriter,
-  encoderWriter,
-  type ResponseStart,
-  type WriterOptions,
-} from '../format.ts'
+import { encoderWriter, type TargetFormat } from '../format.ts'
 import type { MessagesError, MessagesEvent, MessagesObject } from './wire.ts'
 import { type MessagesHead, MessagesWriter } from './write-events.ts'
 
@@ -41,9 +36,5 @@ export class MessagesEncoder extends AnswerEncoder<MessagesEvent, MessagesWriter
   }
 }
 
-export function writeMessages(
-  { turn_id: turnId, model_id: model }: ResponseStart,
-  options: WriterOptions,
-): EventWriter {
-  return encoderWriter(new MessagesEncoder({ turnId, model }), options)
-}
+export const writeMessages: TargetFormat = ({ turn_id: turnId, model_id: model }, options) =>
+  encoderWriter(new MessagesEncoder({ turnId, model }), options)

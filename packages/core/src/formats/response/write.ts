@@ -1,10 +1,10 @@
 import { jsonLine } from '../../protocol/json.ts'
 import { ResponseReducer } from '../../reducer/reduce.ts'
 import { encodeSse } from '../../sse/encode.ts'
-import type { EventWriter, ResponseStart, WriterOptions } from '../format.ts'
+import type { TargetFormat } from '../format.ts'
 
 /** Writes the complete Response when it has ended. */
-export function writeResponse(_start: ResponseStart, { json, write }: WriterOptions): EventWriter {
+export const writeResponse: TargetFormat = (_start, { json, write }) => {
   const reducer = new ResponseReducer()
   return {
     event: (event) => void reducer.apply(event),

@@ -1,6 +1,6 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
-import { groupPieces, joinTexts, MAX_ATTACHMENTS, toFile, toImage } from '../content-parts.ts'
+import { groupPieces, joinTexts, MAX_ATTACHMENTS, readDataUrl } from '../content-parts.ts'
 import { customArguments } from '../custom-tools.ts'
 import { asList, nameSet } from '../fields.ts'
 import { ParameterError } from '../openai-errors.ts'
@@ -198,10 +198,10 @@ class InputReader {
       case 'refusal':
         return [text(part['refusal'], `${param}.refusal`)]
       case 'input_image':
-        return [attachment(toImage(part['image_url']), `${param}.image_url`)]
+        return [attachment(readDataUrl('image', part['image_url']), `${param}.image_url`)]
       case 'input_file': {
         const { file_data, filename } = part
-        const file = attachment(toFile(file_data), `${param}.file_data`)
+        const file = attachment(readDataUrl('file', file_data), `${param}.file_data`)
         return [{ ...file, ...(typeof filename === 'string' && { filename }) }]
       }
       default:

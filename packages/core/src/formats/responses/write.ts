@@ -2,12 +2,7 @@ import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { AnswerEncoder, eventSse } from '../answer-encoder.ts'
 import { DONE } from '../fields.ts'
-import {
-  type EventWriter,
-  encoderWriter,
-  type ResponseStart,
-  type WriterOptions,
-} from '../format.ts'
+import { encoderWriter, type TargetFormat } from '../format.ts'
 import { errorTypeOf, responsesError } from './errors.ts'
 import type { ResponsesEvent, ResponsesObject } from './wire.ts'
 import { ResponsesWriter, type ResponsesWriterOptions } from './write-events.ts'
@@ -47,9 +42,7 @@ export class ResponsesEncoder extends AnswerEncoder<ResponsesEvent, ResponsesWri
   }
 }
 
-export function writeResponses(
-  { turn_id: turnId, model_id: model, created_at: createdAt }: ResponseStart,
-  options: WriterOptions,
-): EventWriter {
+export const writeResponses: TargetFormat = (start, options) => {
+  const { turn_id: turnId, model_id: model, created_at: createdAt } = start
   return encoderWriter(new ResponsesEncoder({ turnId, model, createdAt }), options)
 }

@@ -4,7 +4,7 @@ import { isRecord } from '../../protocol/json.ts'
 import { SSE_EVENTS } from '../../protocol/names.ts'
 import type { SnapshotStatus, StreamOutput } from '../../protocol/stream-output.ts'
 import { encodeSse } from '../../sse/encode.ts'
-import type { EventWriter, ResponseStart, WriterOptions } from '../format.ts'
+import type { TargetFormat } from '../format.ts'
 
 /** Encodes a snapshot: the payload of a StreamMessage, already JSON, without its envelope. */
 export function xapiSse(offset: string, payload: string): string {
@@ -89,10 +89,10 @@ export function appendSse(id: string | undefined, frame: AppendFrame): string {
 }
 
 /** Writes the snapshots of one response. */
-export function writeXapi(
-  { turn_id: turnId, thread_id: threadId }: ResponseStart,
-  { json, write, clock, nextOffset }: WriterOptions,
-): EventWriter {
+export const writeXapi: TargetFormat = (
+  { turn_id: turnId, thread_id: threadId },
+  { json, write, clock, nextOffset },
+) => {
   const processor = new StreamProcessor({
     turnId,
     threadId,
