@@ -413,6 +413,12 @@ export function codedError(code: ErrorCode, detail: string): ErrorObject {
   return { code, message: `${ERROR_CODES[code].summary}: ${detail}` }
 }
 
+/** A cancelled turn is not an answer: clients would store a partial one. */
+export function abortError(reason = ''): ErrorObject {
+  const why = reason === '' ? '' : `: ${reason}`
+  return { code: 'ABORTED' satisfies ErrorCode, message: `The turn was stopped${why}` }
+}
+
 function isSameJson(one: string, other: string): boolean {
   return JSON.stringify(parseJsonSafe(one)) === JSON.stringify(parseJsonSafe(other))
 }

@@ -1,4 +1,3 @@
-import type { ErrorCode } from '../../protocol/errors.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { type OpenaiErrorBody, openaiErrorBody, PARAMETER_NAMES } from '../openai-errors.ts'
 import type { Refusal } from '../request-errors.ts'
@@ -17,12 +16,6 @@ export function chatErrorBody(refusal: Refusal): OpenaiErrorBody {
 /** A failed turn. */
 export function chatError({ code, message }: ErrorObject): ChatError {
   return { error: { message, type: errorType(code), param: null, code } }
-}
-
-/** A cancelled turn is not an answer: clients would store a partial one. */
-export function abortError(reason = ''): ErrorObject {
-  const why = reason === '' ? '' : `: ${reason}`
-  return { code: 'ABORTED' satisfies ErrorCode, message: `The turn was stopped${why}` }
 }
 
 const TYPES_BY_STATUS: Record<string, string> = {

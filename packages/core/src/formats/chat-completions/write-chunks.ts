@@ -1,10 +1,16 @@
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
-import { type AnswerEnd, type AnswerItem, type AnswerItemEnd, codedError } from '../answer.ts'
+import {
+  type AnswerEnd,
+  type AnswerItem,
+  type AnswerItemEnd,
+  abortError,
+  codedError,
+} from '../answer.ts'
 import type { AnswerWriter } from '../answer-encoder.ts'
 import { customInput } from '../custom-tools.ts'
 import { DONE } from '../fields.ts'
-import { abortError, chatError } from './errors.ts'
+import { chatError } from './errors.ts'
 import {
   CHUNK_OBJECT,
   type ChatChunk,

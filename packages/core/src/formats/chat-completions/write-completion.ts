@@ -1,7 +1,7 @@
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
-import { type AnswerItem, AnswerReader, codedError } from '../answer.ts'
+import { type AnswerItem, AnswerReader, abortError, codedError } from '../answer.ts'
 import { AnswerItems } from '../answer-items.ts'
-import { abortError, chatError } from './errors.ts'
+import { chatError } from './errors.ts'
 import {
   type ChatCompletion,
   type ChatError,

@@ -37,12 +37,22 @@ export function translateAnthropicMessages(context: TranslationContext): Transla
   return new MessagesTranslation(context)
 }
 
+/** An open content block. */
+interface OpenBlock {
+  readonly key: string
+  /** Deltas complete it. */
+  readonly block: WireBlock
+  /** Of a text block. */
+  readonly run: TextRun | undefined
+}
+
 /** State of the current message. */
 interface MessageState {
-  parts: MessageParts
+  /** Metadata of all its items. */
+  common: Fields
   blocks: Map<number, OpenBlock>
   /** The run that the next text block joins, unless another block intervenes. */
-  run: { text: TextRun; hasOpenBlock: boolean } | undefined
+  run: TextRun | undefined
   usage: WireUsage
   stopReason: string | undefined
   stopSequence: string | undefined
@@ -82,10 +92,8 @@ class MessagesTranslation extends WriterTranslation {
   }
 
   #newMessage(id?: string): MessageState {
-    const { writer } = this
-    const common = id === undefined ? {} : { message_id: writer.uniqueResponseId(id) }
     return {
-      parts: { writer, common },
+      common: id === undefined ? {} : { message_id: this.writer.uniqueResponseId(id) },
       blocks: new Map(),
       run: undefined,
       usage: {},
@@ -108,58 +116,106 @@ class MessagesTranslation extends WriterTranslation {
   #startBlock(index: number, block: WireBlock): void {
     // Two blocks with one index: the vendor did not end the first one.
     this.#stopBlock(index)
-    this.#message.blocks.set(index, this.#openBlock(block))
+    const run = block.type === 'text' ? this.#reachRun() : undefined
+    if (run === undefined) this.#finishRun()
+    const open = { key: run?.key ?? this.#nextKey(), block, run }
+    this.#message.blocks.set(index, open)
+    this.#openBlock(open)
   }
 
-  #openBlock(block: WireBlock): OpenBlock {
-    if (block.type === 'text') return this.#openText(block.text, block.citations)
-    this.#finishRun()
-    const { parts } = this.#message
+  #openBlock({ key, block, run }: OpenBlock): void {
+    const { writer } = this
+    const provider_metadata = this.#metadata()
     switch (block.type) {
+      case 'text':
+        run?.append(block.text)
+        for (const citation of block.citations) run?.cite(citation)
+        return
       case 'thinking':
-        return openThinking(parts, this.#nextKey(), block)
+        // Stored even without text, for its signature.
+        writer.openItem(key, 'reasoning', { provider_metadata })
+        return writer.append(key, block.thinking)
       case 'call':
-        if (!block.isExecutedByProvider) this.#message.hasCallsToAnswer = true
-        return openCall(parts, this.#nextKey(), block)
-      case 'result':
-        return writeResult(parts, this.#nextKey(), block)
+        return this.#openCall(key, block)
+      case 'result': {
+        // The vendor ran the tool and sends the result in one piece.
+        const { callId: call_id, content, isError, rest } = block
+        const result = this.#metadata({ block: rest }, true)
+        writer.openItem(key, 'function_call_output', { call_id, provider_metadata: result })
+        return writer.finishItem(key, { content, success: !isError })
+      }
       case 'opaque':
-        return openOpaque(parts, this.#nextKey(), block)
+        return writer.openItem(key, block.itemType, { provider_metadata })
       case 'unknown':
-        this.writer.reportUnknown(block.name)
-        return IGNORED_BLOCK
+        return writer.reportUnknown(block.name)
       default:
         return unreachable(block)
     }
   }
 
-  #openText(text: string, citations: readonly Record<string, unknown>[]): OpenBlock {
+  #openCall(
+    key: string,
+    { id, name, isExecutedByProvider, rest }: Extract<WireBlock, { type: 'call' }>,
+  ): void {
+    if (!isExecutedByProvider) this.#message.hasCallsToAnswer = true
+    // A plain call is rebuilt from its item; anything else must be stored.
+    const isPlain = Object.keys(rest).length === 1 && !isExecutedByProvider
+    const provider_metadata = this.#metadata(isPlain ? {} : { block: rest }, isExecutedByProvider)
+    const call_id = id || this.writer.nextCallId()
+    this.writer.openItem(key, 'function_call', { name, call_id, provider_metadata })
+  }
+
+  #reachRun(): TextRun {
     const message = this.#message
     if (message.run?.hasOpenBlock) this.#finishRun()
-    message.run ??= { text: new TextRun(message.parts, this.#nextKey()), hasOpenBlock: false }
-    const { run } = message
-    run.hasOpenBlock = true
-    run.text.append(text)
-    for (const citation of citations) run.text.cite(citation)
-    return openText(run.text, () => {
-      run.hasOpenBlock = false
-      // Another block has started since.
-      if (message.run !== run) run.text.finish()
-    })
+    message.run ??= new TextRun(this.writer, this.#nextKey(), () => this.#metadata())
+    message.run.hasOpenBlock = true
+    return message.run
   }
 
   /** A run with an open block continues until that block ends. */
   #finishRun(): void {
     const { run } = this.#message
     this.#message.run = undefined
-    if (run?.hasOpenBlock === false) run.text.finish()
+    if (run?.hasOpenBlock === false) this.#endRun(run)
+  }
+
+  #endRun(run: TextRun): void {
+    run.endBlock()
+    const { blocks } = run
+    const isPlain = blocks.length === 1 && blocks[0]?.citations === undefined
+    const provider_metadata = this.#metadata(isPlain ? {} : { blocks })
+    this.writer.finishItem(run.key, { provider_metadata })
+  }
+
+  #metadata(fields: Fields = {}, isExecutedByProvider = false): Fields {
+    return toMetadata(NAMESPACE, { ...this.#message.common, ...fields }, isExecutedByProvider)
   }
 
   #addDelta(index: number, delta: WireDelta): void {
     if (delta.type === 'unknown') return this.writer.reportUnknown(delta.name)
-    const block = this.#message.blocks.get(index) ?? this.#openUnannounced(index, delta)
-    if (block?.add(delta)) return
+    const open = this.#message.blocks.get(index) ?? this.#openUnannounced(index, delta)
+    if (open !== undefined && this.#accepts(open, delta)) return
     throw new Malformed(`block ${index} does not accept ${delta.type}`)
+  }
+
+  /** Returns false for a delta that the block cannot have. Deltas of blocks that are complete or unknown are dropped. */
+  #accepts({ key, block, run }: OpenBlock, delta: WireDelta): boolean {
+    if (block.type === 'result' || block.type === 'unknown') return true
+    if (block.type === 'text' && delta.type === 'text_delta') run?.append(delta.text)
+    else if (block.type === 'text' && delta.type === 'citations_delta') run?.cite(delta.citation)
+    else if (block.type === 'thinking' && delta.type === 'signature_delta') {
+      block.signature = delta.text
+    } else if (
+      (block.type === 'thinking' && delta.type === 'thinking_delta') ||
+      (block.type === 'call' && delta.type === 'input_json_delta')
+    ) {
+      this.writer.append(key, delta.text)
+    } else if (block.type === 'opaque' && delta.type === 'compaction_delta') {
+      // A compaction has its content in a delta.
+      block.raw = { ...block.raw, ...delta.fields }
+    } else return false
+    return true
   }
 
   /** Text without an announced block opens one; other deltas need their block. */
@@ -174,8 +230,27 @@ class MessagesTranslation extends WriterTranslation {
 
   #stopBlock(index: number): void {
     const { blocks } = this.#message
-    blocks.get(index)?.close()
+    const open = blocks.get(index)
+    if (open !== undefined) this.#closeBlock(open)
     blocks.delete(index)
+  }
+
+  #closeBlock({ key, block, run }: OpenBlock): void {
+    const { writer } = this
+    if (block.type === 'thinking') {
+      const { signature } = block
+      const provider_metadata = this.#metadata(signature === '' ? {} : { signature })
+      writer.finishItem(key, { provider_metadata })
+    } else if (block.type === 'call') {
+      writer.finishCall(key, writer.textOf(key) === '' ? { content: block.input } : {})
+    } else if (block.type === 'opaque') {
+      writer.finishItem(key, { provider_metadata: this.#metadata({ block: block.raw }) })
+    } else if (run !== undefined) {
+      run.endBlock()
+      run.hasOpenBlock = false
+      // Another block has started since.
+      if (this.#message.run !== run) this.#endRun(run)
+    }
   }
 
   #changeMessage({ delta, usage }: Fields): void {
@@ -191,7 +266,7 @@ class MessagesTranslation extends WriterTranslation {
 
   #stopMessage(): void {
     const { blocks, stopReason, stopSequence, hasCallsToAnswer } = this.#message
-    for (const block of blocks.values()) block.close()
+    for (const block of blocks.values()) this.#closeBlock(block)
     this.#finishRun()
     const reason = finishReason(stopReason, hasCallsToAnswer)
     this.writer.finish(reason, stopReason ?? null, stopSequence)
@@ -237,38 +312,23 @@ function usageOf({ input, cacheRead, cacheWrite, output, thinking }: WireUsage):
   })
 }
 
-/** An open content block. */
-interface OpenBlock {
-  /** False when the block does not accept deltas of this type. */
-  add(delta: WireDelta): boolean
-  close(): void
-}
-
-/** Shared by the blocks of one message. */
-interface MessageParts {
-  writer: ResponseWriter
-  /** Metadata of every item of the message. */
-  common: Fields
-}
-
-function metadataOf({ common }: MessageParts, fields: Fields = {}, isExecutedByProvider = false) {
-  return toMetadata(NAMESPACE, { ...common, ...fields }, isExecutedByProvider)
-}
-
 /**
  * Adjacent text blocks, emitted as one message. A web search splits the text at each citation; the vendor wants the
  * original blocks back.
  */
 class TextRun {
-  readonly #parts: MessageParts
-  readonly #key: string
-  readonly #blocks: { length: number; citations?: readonly Fields[] }[] = []
+  readonly key: string
+  readonly blocks: { length: number; citations?: readonly Fields[] }[] = []
+  hasOpenBlock = false
+  readonly #writer: ResponseWriter
+  readonly #metadata: () => Fields
   #length = 0
   #citations: Fields[] = []
 
-  constructor(parts: MessageParts, key: string) {
-    this.#parts = parts
-    this.#key = key
+  constructor(writer: ResponseWriter, key: string, metadata: () => Fields) {
+    this.#writer = writer
+    this.key = key
+    this.#metadata = metadata
   }
 
   /** Drops blocks without text or citations. */
@@ -276,7 +336,7 @@ class TextRun {
     if (text === '') return
     this.#open()
     this.#length += text.length
-    this.#parts.writer.append(this.#key, text)
+    this.#writer.append(this.key, text)
   }
 
   cite(citation: Fields): void {
@@ -285,123 +345,16 @@ class TextRun {
   }
 
   #open(): void {
-    if (this.#parts.writer.isOpenItem(this.#key)) return
-    const provider_metadata = metadataOf(this.#parts)
-    this.#parts.writer.openItem(this.#key, 'message', { provider_metadata })
+    if (this.#writer.isOpenItem(this.key)) return
+    this.#writer.openItem(this.key, 'message', { provider_metadata: this.#metadata() })
   }
 
   endBlock(): void {
     const citations = this.#citations
     if (this.#length > 0 || citations.length > 0) {
-      this.#blocks.push({ length: this.#length, ...(citations.length > 0 && { citations }) })
+      this.blocks.push({ length: this.#length, ...(citations.length > 0 && { citations }) })
     }
     this.#length = 0
     this.#citations = []
   }
-
-  finish(): void {
-    this.endBlock()
-    const blocks = this.#blocks
-    const isPlain = blocks.length === 1 && blocks[0]?.citations === undefined
-    const provider_metadata = metadataOf(this.#parts, isPlain ? {} : { blocks })
-    this.#parts.writer.finishItem(this.#key, { provider_metadata })
-  }
 }
-
-function openText(run: TextRun, onClose: () => void): OpenBlock {
-  return {
-    add(delta) {
-      if (delta.type === 'text_delta') run.append(delta.text)
-      else if (delta.type === 'citations_delta') run.cite(delta.citation)
-      else return false
-      return true
-    },
-    close() {
-      run.endBlock()
-      onClose()
-    },
-  }
-}
-
-/** Stored even without text, for its signature. */
-function openThinking(
-  parts: MessageParts,
-  key: string,
-  block: Extract<WireBlock, { type: 'thinking' }>,
-): OpenBlock {
-  const { writer } = parts
-  let { signature } = block
-  writer.openItem(key, 'reasoning', { provider_metadata: metadataOf(parts) })
-  writer.append(key, block.thinking)
-  return {
-    add(delta) {
-      if (delta.type === 'thinking_delta') writer.append(key, delta.text)
-      else if (delta.type === 'signature_delta') signature = delta.text
-      else return false
-      return true
-    },
-    close() {
-      const provider_metadata = metadataOf(parts, signature === '' ? {} : { signature })
-      writer.finishItem(key, { provider_metadata })
-    },
-  }
-}
-
-function openCall(
-  parts: MessageParts,
-  key: string,
-  block: Extract<WireBlock, { type: 'call' }>,
-): OpenBlock {
-  const { writer } = parts
-  const { id, name, input, isExecutedByProvider, rest } = block
-  // A plain call is rebuilt from its item; anything else must be stored.
-  const isPlain = Object.keys(rest).length === 1 && !isExecutedByProvider
-  const metadata = metadataOf(parts, isPlain ? {} : { block: rest }, isExecutedByProvider)
-  const call_id = id || writer.nextCallId()
-  writer.openItem(key, 'function_call', { name, call_id, provider_metadata: metadata })
-  return {
-    add(delta) {
-      if (delta.type !== 'input_json_delta') return false
-      writer.append(key, delta.text)
-      return true
-    },
-    close() {
-      writer.finishCall(key, writer.textOf(key) === '' ? { content: input } : {})
-    },
-  }
-}
-
-/** The vendor ran the tool and sends the result in one piece. */
-function writeResult(
-  parts: MessageParts,
-  key: string,
-  { callId, content, isError, rest }: Extract<WireBlock, { type: 'result' }>,
-): OpenBlock {
-  const provider_metadata = metadataOf(parts, { block: rest }, true)
-  parts.writer.openItem(key, 'function_call_output', { call_id: callId, provider_metadata })
-  parts.writer.finishItem(key, { content, success: !isError })
-  return IGNORED_BLOCK
-}
-
-/** Stays open until its end, because a compaction has its content in a delta. */
-function openOpaque(
-  parts: MessageParts,
-  key: string,
-  { itemType, raw }: Extract<WireBlock, { type: 'opaque' }>,
-): OpenBlock {
-  let block = raw
-  parts.writer.openItem(key, itemType, { provider_metadata: metadataOf(parts) })
-  return {
-    add(delta) {
-      if (delta.type !== 'compaction_delta') return false
-      block = { ...block, ...delta.fields }
-      return true
-    },
-    close() {
-      parts.writer.finishItem(key, { provider_metadata: metadataOf(parts, { block }) })
-    },
-  }
-}
-
-/** Blocks that are complete at their start, or unknown. Their deltas are dropped. */
-const IGNORED_BLOCK: OpenBlock = { add: () => true, close() {} }

@@ -4,6 +4,7 @@ import {
   type AnswerEnd,
   type AnswerItem,
   type AnswerItemEnd,
+  abortError,
   CHARS_PER_TOKEN,
   codedError,
   isJson,
@@ -14,7 +15,6 @@ import { messagesError } from './errors.ts'
 import {
   type MessagesBlock,
   type MessagesDelta,
-  type MessagesError,
   type MessagesEvent,
   type MessagesObject,
   type MessagesStopReason,
@@ -27,6 +27,8 @@ export interface MessagesHead {
   readonly turnId: string
   readonly model: string
 }
+
+const NOT_STOPPED = { stop_reason: null, stop_sequence: null }
 
 /** An item as a content block. */
 interface Block {
@@ -61,13 +63,13 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   readonly #queue: Block[] = []
   readonly #content: Block[] = []
   #model: string
-  #isStarted = false
+  /** Whether `message_start` was written. */
+  isStarted = false
+  /** Why there is no whole message. */
+  failure: ErrorObject | undefined
   #hasRefusal = false
   #usage: MessagesUsage | undefined
-  #stopReason: MessagesStopReason | null = null
-  #stopSequence: string | null = null
-  #failure: ErrorObject | undefined
-  #error: MessagesError | undefined
+  #stop: Pick<MessagesObject, 'stop_reason' | 'stop_sequence'> = NOT_STOPPED
   /** Set when sent text was withdrawn: the client would store what follows as part of the same answer. */
   #withdrawn: ErrorObject | undefined
   /** The input as the provider had counted it before the answer. */
@@ -83,7 +85,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   }
 
   get isOver(): boolean {
-    return this.#error !== undefined
+    return this.failure !== undefined
   }
 
   drain(): MessagesEvent[] {
@@ -96,21 +98,6 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
     return events.map(eventSse).join('')
   }
 
-  /** Whether `message_start` was written. */
-  get isStarted(): boolean {
-    return this.#isStarted
-  }
-
-  /** Why there is no whole message. */
-  get error(): MessagesError | undefined {
-    return this.#error
-  }
-
-  /** The same with the code that it came from. */
-  get failure(): ErrorObject | undefined {
-    return this.#failure
-  }
-
   /** The message so far. */
   get message(): MessagesObject {
     return {
@@ -118,16 +105,15 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
       type: 'message',
       role: 'assistant',
       model: this.#model,
-      content: this.#content.map(toContent),
-      stop_reason: this.#stopReason,
-      stop_sequence: this.#stopSequence,
+      content: this.#content.map((block) => toContent(block)),
+      ...this.#stop,
       usage: this.#usage ?? this.#estimate(),
     }
   }
 
   /** The events that give a new client the message so far: each block with one delta. */
   joinEvents(): MessagesEvent[] {
-    if (!this.#isStarted) return this.#ending
+    if (!this.isStarted) return this.#ending
     return [
       { type: 'message_start', message: this.#startMessage() },
       ...this.#content.flatMap((block, index) => joinBlock(block, index)),
@@ -197,32 +183,27 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   usage(usage: Usage): void {
     const { output_tokens: _, ...input } = messagesUsage(usage)
     // Some servers count the input only at the end.
-    if (!this.#isStarted && usage.prompt_tokens > 0) this.#startUsage = input
+    if (!this.isStarted && usage.prompt_tokens > 0) this.#startUsage = input
   }
 
   end(end: AnswerEnd): void {
-    if (this.#error !== undefined) return
+    if (this.isOver) return
     if (end.usage !== undefined) this.#usage = messagesUsage(end.usage)
     if (end.kind === 'failed') return this.#fail(end.error)
-    if (end.kind === 'cancelled') {
-      const why = end.reason === '' ? '' : `: ${end.reason}`
-      return this.#fail({ code: 'ABORTED', message: `The turn was stopped${why}` })
-    }
+    if (end.kind === 'cancelled') return this.#fail(abortError(end.reason))
     if (this.#withdrawn !== undefined) return this.#fail(this.#withdrawn)
     this.#begin()
     const stop_reason = this.#stopReasonOf(end.finishReason, end.providerReason)
     const stop_sequence = stop_reason === 'stop_sequence' ? end.stopSequence : null
-    this.#stopReason = stop_reason
-    this.#stopSequence = stop_sequence
-    const usage = this.#usage ?? this.#estimate()
     const delta = { stop_reason, stop_sequence }
+    this.#stop = delta
+    const usage = this.#usage ?? this.#estimate()
     this.#finish({ type: 'message_delta', delta, usage }, { type: 'message_stop' })
   }
 
   #fail(error: ErrorObject): void {
-    this.#failure = error
-    this.#error = messagesError(error)
-    this.#finish(this.#error)
+    this.failure = error
+    this.#finish(messagesError(error))
   }
 
   #finish(...events: MessagesEvent[]): void {
@@ -233,10 +214,10 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   /** Sends what can be sent of the first block, and of the next ones if it has ended. */
   #advance(): void {
     for (let block = this.#queue[0]; block !== undefined; block = this.#queue[0]) {
-      if (this.#error !== undefined) return
+      if (this.isOver) return
       this.#send(block)
       if (block.end === undefined) return
-      this.#stop(block)
+      if (block.index !== undefined) this.#events.push(...stopEvents(block, block.index))
       this.#queue.shift()
     }
   }
@@ -246,7 +227,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
     const isBare = block.kind === 'tool_use' || block.kind === 'redacted_thinking'
     if (block.index === undefined && (hasContent || isBare)) this.#startBlock(block)
     if (block.index === undefined || block.waiting === '') return
-    this.#delta(block.index, toDelta(block.kind, block.waiting))
+    this.#events.push(deltaEvent(block.index, toDelta(block.kind, block.waiting)))
     block.sent += block.waiting
     block.waiting = ''
   }
@@ -255,29 +236,18 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
     if (this.#withdrawn !== undefined) return this.#fail(this.#withdrawn)
     this.#begin()
     block.index = this.#content.push(block) - 1
-    const content_block = emptyContent(block)
-    this.#events.push({ type: 'content_block_start', index: block.index, content_block })
-  }
-
-  #stop({ index, signature }: Block): void {
-    if (index === undefined) return
-    if (signature !== '') this.#delta(index, { type: 'signature_delta', signature })
-    this.#events.push({ type: 'content_block_stop', index })
-  }
-
-  #delta(index: number, delta: MessagesDelta): void {
-    this.#events.push({ type: 'content_block_delta', index, delta })
+    this.#events.push(startEvent(block, block.index))
   }
 
   #begin(): void {
-    if (this.#isStarted) return
-    this.#isStarted = true
+    if (this.isStarted) return
+    this.isStarted = true
     this.#events.push({ type: 'message_start', message: this.#startMessage() })
   }
 
   /** The message before its content. */
   #startMessage(): MessagesObject {
-    const start = { content: [], stop_reason: null, stop_sequence: null }
+    const start = { content: [], ...NOT_STOPPED }
     return { ...this.message, ...start, usage: { ...this.#estimate(), ...this.#startUsage } }
   }
 
@@ -301,20 +271,19 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   }
 
   #reasonWithoutCalls(finishReason: string, providerReason: string): MessagesStopReason {
-    switch (finishReason) {
-      case 'length':
-        return 'max_tokens'
-      case 'content_filter':
-      case 'refusal':
-        return 'refusal'
-      case 'pause':
-        return 'pause_turn'
-      default:
-        if (this.#hasRefusal) return 'refusal'
-        return providerReason === 'stop_sequence' ? 'stop_sequence' : 'end_turn'
-    }
+    const known = STOP_REASONS.get(finishReason)
+    if (known !== undefined) return known
+    if (this.#hasRefusal) return 'refusal'
+    return providerReason === 'stop_sequence' ? 'stop_sequence' : 'end_turn'
   }
 }
+
+const STOP_REASONS = new Map<string, MessagesStopReason>([
+  ['length', 'max_tokens'],
+  ['content_filter', 'refusal'],
+  ['refusal', 'refusal'],
+  ['pause', 'pause_turn'],
+])
 
 function newBlock(
   kind: Block['kind'],
@@ -325,9 +294,8 @@ function newBlock(
 }
 
 function newFrame(index: number, kind: Block['kind']): string {
-  const type = 'content_block_delta'
-  const data = JSON.stringify({ type, index, delta: toDelta(kind, '') })
-  return `event: ${type}\ndata: ${data.slice(0, -'""}}'.length)}`
+  const event = deltaEvent(index, toDelta(kind, ''))
+  return `event: ${event.type}\ndata: ${JSON.stringify(event).slice(0, -'""}}'.length)}`
 }
 
 function kindOf({ kind }: AnswerItem): Block['kind'] {
@@ -352,46 +320,44 @@ function toDelta(kind: Block['kind'], text: string): MessagesDelta {
   }
 }
 
-/** A block as it starts. */
-function emptyContent({ kind, callId, name, sent }: Block): MessagesBlock {
-  switch (kind) {
+/** A block as the client has it, or as it starts. */
+function toContent(block: Block, isStart = false): MessagesBlock {
+  const { kind: type, callId: id, name, sent } = block
+  const text = isStart ? '' : sent
+  switch (type) {
     case 'text':
-      return { type: 'text', text: '' }
+      return { type, text }
     case 'thinking':
-      return { type: 'thinking', thinking: '', signature: '' }
+      return { type, thinking: text, signature: isStart ? '' : block.signature }
     case 'redacted_thinking':
-      return { type: 'redacted_thinking', data: sent }
-    case 'tool_use':
-      return { type: 'tool_use', id: callId, name, input: {} }
-  }
-}
-
-/** A block as the client has it. */
-function toContent(block: Block): MessagesBlock {
-  const { sent, end, signature } = block
-  const content = emptyContent(block)
-  switch (content.type) {
-    case 'text':
-      return { ...content, text: sent }
-    case 'thinking':
-      return { ...content, thinking: sent, ...(end !== undefined && { signature }) }
-    case 'redacted_thinking':
-      return content
+      return { type, data: sent }
     case 'tool_use':
       // `maxArgumentChars` bounds them.
-      return { ...content, input: parseJsonObject(sent, Infinity) ?? {} }
+      return { type, id, name, input: parseJsonObject(text, Infinity) ?? {} }
   }
 }
 
+/** The events that give a new client a block so far. */
 function joinBlock(block: Block, index: number): MessagesEvent[] {
-  const { kind, sent, signature, end } = block
-  const events: MessagesEvent[] = [
-    { type: 'content_block_start', index, content_block: emptyContent(block) },
+  const { kind, sent, end } = block
+  const hasDelta = sent !== '' && kind !== 'redacted_thinking'
+  return [
+    startEvent(block, index),
+    ...(hasDelta ? [deltaEvent(index, toDelta(kind, sent))] : []),
+    ...(end === undefined ? [] : stopEvents(block, index)),
   ]
-  const add = (delta: MessagesDelta) => events.push({ type: 'content_block_delta', index, delta })
-  if (sent !== '' && kind !== 'redacted_thinking') add(toDelta(kind, sent))
-  if (end === undefined) return events
-  if (signature !== '') add({ type: 'signature_delta', signature })
-  events.push({ type: 'content_block_stop', index })
-  return events
+}
+
+function startEvent(block: Block, index: number): MessagesEvent {
+  return { type: 'content_block_start', index, content_block: toContent(block, true) }
+}
+
+function deltaEvent(index: number, delta: MessagesDelta): MessagesEvent {
+  return { type: 'content_block_delta', index, delta }
+}
+
+function stopEvents({ signature }: Block, index: number): MessagesEvent[] {
+  const stop = { type: 'content_block_stop', index } as const
+  if (signature === '') return [stop]
+  return [deltaEvent(index, { type: 'signature_delta', signature }), stop]
 }

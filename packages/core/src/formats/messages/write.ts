@@ -1,6 +1,7 @@
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { AnswerEncoder } from '../answer-encoder.ts'
 import { encoderWriter, type TargetFormat } from '../format.ts'
+import { messagesError } from './errors.ts'
 import type { MessagesError, MessagesEvent, MessagesObject } from './wire.ts'
 import { type MessagesHead, MessagesWriter } from './write-events.ts'
 
@@ -22,7 +23,7 @@ export class MessagesEncoder extends AnswerEncoder<MessagesEvent, MessagesWriter
 
   /** Why there is no whole message. */
   get error(): MessagesError | undefined {
-    return this.writer.error
+    return this.failure && messagesError(this.failure)
   }
 
   /** The same with the code that it came from. */
