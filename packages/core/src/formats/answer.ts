@@ -74,9 +74,8 @@ type AnswerKind = AnswerItem['kind']
 export const CHARS_PER_TOKEN = 4
 
 /**
- * Reads the events of one response and reports what a vendor dialect shows of it: the agent's texts, its reasoning and
- * the calls that the client must run. Input, calls that the provider or this server runs, and approvals are hidden.
- * Deterministic: the same events give the same reports.
+ * Reports what a vendor dialect shows of a response: the agent's texts, its reasoning and the calls that the client must
+ * run. Input, calls that the provider or this server runs, and approvals are hidden. Equal events give equal reports.
  */
 export class AnswerReader {
   readonly #sink: AnswerSink
@@ -105,10 +104,7 @@ export class AnswerReader {
     return this.#inputChars
   }
 
-  /**
-   * Encodes a delta of an open item without a report: nearly all events are deltas, and without objects they take a
-   * fraction of the time. Undefined for other events: then call `apply`.
-   */
+  /** Encodes a delta of an open item without a report, in a fraction of the time. Undefined for other events. */
   encodeDelta(event: StreamEvent, encode: (item: AnswerItem, piece: string) => string) {
     if (event.type !== 'item_delta') return undefined
     const { item_id, delta_content: piece } = event.payload

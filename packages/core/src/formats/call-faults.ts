@@ -28,10 +28,7 @@ export const EMPTY_ANSWER: CallFault = {
   isRetryable: true,
 }
 
-/**
- * Converts a failure before or during the response. Network errors name hosts and ports, and errors of `fetch` quote
- * headers: only the error code is public.
- */
+/** Converts a failure of `fetch`. Only its code is public: the errors name hosts and ports, and quote headers. */
 export function unreachable(error: unknown): ErrorObject {
   // `fetch` puts the network error into `cause`.
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error

@@ -1,9 +1,6 @@
 import type { Attachment } from '../protocol/output-item.ts'
 
-/*
- * Messages with parts, as on `/v1/chat/completions`: text, images and files. The server fetches nothing, so images and
- * files are data URLs.
- */
+/* Messages with text, images and files. The server fetches nothing, so images and files are data URLs. */
 
 /** Maximum images and files per request, with those of the history: what vendors accept. */
 export const MAX_ATTACHMENTS = 100

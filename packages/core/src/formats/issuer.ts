@@ -38,10 +38,7 @@ export function vendorData({ provider_metadata: metadata = {} }: OutputItem): Fi
   return fields.length === 0 ? undefined : Object.fromEntries(fields)
 }
 
-/**
- * The item as this provider may see it. Data without an issuer is included, and so is a compaction: the vendor decides
- * whether it is valid.
- */
+/** The item as this provider may see it. Of a compaction the vendor decides whether it is valid. */
 export function forProvider(item: OutputItem, providerId: string): OutputItem {
   const issuer = item.provider_metadata?.[ISSUER]
   const isKept = issuer === undefined || issuer === providerId || isCompaction(item)

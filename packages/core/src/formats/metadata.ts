@@ -1,7 +1,4 @@
-/**
- * Vendor data in `provider_metadata`: written by `read.ts`, read by `request-out.ts`. Each vendor has its own
- * namespace, because one refuses what another requires.
- */
+/** Vendor data in `provider_metadata`, in one namespace per vendor: one refuses what another requires. */
 
 import { EXECUTED_BY_PROVIDER } from '../items/marks.ts'
 import { isRecord } from '../protocol/json.ts'
@@ -28,10 +25,7 @@ export function vendorFields(
   return isRecord(fields) ? fields : undefined
 }
 
-/**
- * The vendor's original parts of a text, which are stored with their lengths. Undefined if there are none, or if the
- * text has changed.
- */
+/** The vendor's original parts of a text. Undefined if there are none, or if the text has changed. */
 export function originalParts(
   text: string,
   stored: unknown,

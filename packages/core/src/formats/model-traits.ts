@@ -1,7 +1,4 @@
-/*
- * What models of one vendor differ in. Defaults go by the name of the model; the configuration and refusals of the vendor
- * override them.
- */
+/* What models differ in: by their names, unless the configuration or a refusal of the vendor says otherwise. */
 
 /** From least to most. */
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const

@@ -102,27 +102,19 @@ export function openaiErrorBody(
   { error, code, message, status }: Refusal,
   names: ParameterNames,
 ): OpenaiErrorBody {
-  const type = errorType(status)
+  const body = (text: string, param: string | null, vendorCode: string | null) => {
+    return { error: { message: text, type: errorType(status), param, code: vendorCode } }
+  }
   if (error instanceof TurnFailedError) {
     const { sent, failure } = error
-    return {
-      error: { message: sent.message, type, param: refusedParam(failure, names), code: sent.code },
-    }
+    return body(sent.message, refusedParam(failure, names), sent.code)
   }
   if (error instanceof ParameterError) {
     const { param, why, reason } = error
-    const text = param === null ? why : `${param}: ${why}`
-    return { error: { message: text, type, param, code: reason } }
+    return body(param === null ? why : `${param}: ${why}`, param, reason)
   }
   const vendorCode = CODES[code]
-  return {
-    error: {
-      message,
-      type,
-      param: findParam(error, names),
-      code: vendorCode === undefined ? code : vendorCode,
-    },
-  }
+  return body(message, findParam(error, names), vendorCode === undefined ? code : vendorCode)
 }
 
 function errorType(status: number): string {

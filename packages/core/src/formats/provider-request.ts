@@ -103,8 +103,8 @@ export interface RunContext {
   /** Called for each type of vendor event that is not known, once per call. */
   onUnknown?: (type: string) => void
   /**
-   * Waits until a client has answered an `approval_request` item of the stream, under its `approval_id`. Returns false
-   * when no answer arrives in time or the turn ends. Missing if approvals are not supported.
+   * Waits until a client has answered an `approval_request` item, by its `approval_id`. False if none arrives before
+   * the turn ends. Missing if approvals are not supported.
    */
   isApproved?: (approvalId: string) => Promise<boolean>
 }

@@ -11,9 +11,9 @@ export interface ReadEventsOptions extends Partial<TranslationContext> {
 }
 
 /**
- * Reads a vendor's response body, SSE or JSON lines, as StreamEvents. Never throws for a failed, malformed or truncated
- * body: the last event is then a `response_error`. Leaving the loop cancels the body. `runId` is random by default;
- * `turnId` and `threadId` equal it. OPTION_INVALID for an unknown vendor.
+ * Reads a vendor's response body, SSE or JSON lines, as StreamEvents. A failed, malformed or truncated body ends with a
+ * `response_error`. Leaving the loop cancels the body. `runId` is random by default; `turnId` and `threadId` equal it.
+ * OPTION_INVALID for an unknown vendor.
  */
 export async function* readEvents(
   body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,

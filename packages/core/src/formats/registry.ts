@@ -13,10 +13,7 @@ import { V2Reader } from './v2/read.ts'
 import { writeV2 } from './v2/write.ts'
 import { writeXapi } from './xapi/write.ts'
 
-/*
- * Every format, by name. `readEvents`, `convert`, cassettes and the inspector take theirs from here. What is read and what
- * is written are apart, so that a page that reads loads no writers.
- */
+/* Every format, by name. Readers and writers are apart, so that a page that reads loads no writers. */
 
 /** Formats that are read. */
 export const SOURCES = {

@@ -6,10 +6,7 @@ import type { SettingName, ThinkingParameters } from './provider-request.ts'
 import { type IgnoredNames, MAX_SCHEMA_CHARS, MAX_TOKENS } from './request-in.ts'
 import type { SettingSources, SubmissionSettings } from './submission.ts'
 
-/*
- * The parameters of vendors' APIs that are hints. Every API takes every spelling: clients send what they know from
- * another vendor.
- */
+/* The hints of vendors' APIs. Each takes every spelling: clients send what they know from another vendor. */
 
 type Name = Exclude<SettingName, 'strict' | 'name' | 'compaction' | 'longCallIds'>
 type Value = SubmissionSettings[Name] | Default | undefined
@@ -39,6 +36,14 @@ const integer = (min: number, max: number) => (value: unknown) =>
 const text = (maxChars: number) => (value: unknown) =>
   typeof value === 'string' && value !== '' && value.length <= maxChars ? value : undefined
 
+const oneOf = <Value extends string>(...values: readonly Value[]) => {
+  return (value: unknown) => values.find((each) => each === value)
+}
+
+export const toEffort = oneOf(...EFFORTS)
+
+export const toSummary = oneOf('auto', 'concise', 'detailed')
+
 const penalty = (value: unknown) => (value === 0 ? DEFAULT : number(-2, 2)(value))
 
 /** Parameters with the same meaning everywhere. */
@@ -56,7 +61,7 @@ const COMMON: readonly Spelling[] = [
   ...spell('frequencyPenalty', 'frequency_penalty', penalty),
   ...spell('presencePenalty', 'presence_penalty', penalty),
   ...spell('logitBias', 'logit_bias', toLogitBias),
-  ...spell('verbosity', 'verbosity text.verbosity', toVerbosity),
+  ...spell('verbosity', 'verbosity text.verbosity', oneOf('low', 'medium', 'high')),
   ...spell('serviceTier', 'service_tier', toServiceTier),
   ...spell('user', 'safety_identifier user', text(512)),
   ...spell('promptCacheKey', 'prompt_cache_key', text(512)),
@@ -96,10 +101,7 @@ export interface ReadSettings {
   readonly sources: SettingSources
 }
 
-/**
- * Reads the hints of a body, and names what is ignored: unknown values, a second spelling that says something else, and
- * all fields that are neither hints nor `others`.
- */
+/** Reads the hints of a body. Ignores unknown values and fields, and a second spelling that says something else. */
 export function readSettings(
   body: Readonly<Record<string, unknown>>,
   spellings: readonly Spelling[],
@@ -176,23 +178,11 @@ function isBias([token, bias]: [string, unknown]): boolean {
   return /^\d{1,10}$/.test(token) && number(-100, 100)(bias) !== undefined
 }
 
-function toVerbosity(value: unknown): SubmissionSettings['verbosity'] {
-  return value === 'low' || value === 'medium' || value === 'high' ? value : undefined
-}
-
 /** `standard_only` is Anthropic's name of the default tier. */
 function toServiceTier(value: unknown): string | Default | undefined {
   if (value === 'auto') return DEFAULT
   if (value === 'standard_only') return 'default'
   return typeof value === 'string' && /^[\w-]{1,64}$/.test(value) ? value : undefined
-}
-
-export function toEffort(value: unknown): Effort | undefined {
-  return EFFORTS.find((effort) => effort === value)
-}
-
-export function toSummary(value: unknown): SubmissionSettings['reasoningSummary'] {
-  return value === 'auto' || value === 'concise' || value === 'detailed' ? value : undefined
 }
 
 const THINKING = nameSet('type budget_tokens display')

@@ -1,7 +1,4 @@
-/*
- * Vendors refuse some call ids of other vendors and clients. Requests have ids that they take, and answers the original
- * ones where a vendor repeats such an id.
- */
+/* Vendors refuse some call ids of others. Requests have ids that they take, and answers the original ones. */
 
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'

@@ -31,10 +31,7 @@ export class Instead {
 /** Returns the fields of the body, or why the vendor does not take this value. */
 type Writer<Value> = (value: Value, request: ModelSettings) => Fields | string | Instead
 
-/**
- * How a vendor writes each setting: requests are built from this table, and what it lacks is known from it before a call.
- * A text is the reason why the vendor lacks the setting. Settings that depend on others come after them.
- */
+/** How a vendor writes each setting, or the reason why it lacks it. Settings that depend on others come after them. */
 export type VendorSettings = {
   readonly [Name in SettingName]: string | Writer<SettingValues[Name]>
 }

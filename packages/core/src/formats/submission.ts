@@ -20,10 +20,7 @@ export type TurnInput =
       readonly success: boolean
     }
 
-/**
- * Earlier messages, reasoning, calls and outputs, for clients that keep the thread themselves. Items of the agent may
- * have the metadata that their vendor wants back.
- */
+/** Earlier items of a thread that the client keeps. Those of the agent may have data for their vendor. */
 export type HistoryItem =
   | TurnInput
   | (VendorData &
@@ -76,10 +73,7 @@ export interface Submission {
   readonly traceContext?: TraceContext
   /** Deletes the content of the turn this long after its end, if before the retention. */
   readonly contentMs?: number
-  /**
-   * Makes the settings optional: those that the chosen provider does not have are left out, and `Submitted` names the
-   * parameters that they came from.
-   */
+  /** Makes the settings optional. `Submitted` names the parameters of those that the provider lacks. */
   readonly settingSources?: SettingSources
 }
 

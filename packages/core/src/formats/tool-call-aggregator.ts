@@ -70,12 +70,9 @@ export class ToolCallAggregator {
   readonly #drained = new Fifo<Call>()
   #nextIndex = 0
 
-  constructor({
-    maxArgumentChars = MAX_ARGUMENT_CHARS,
-    onUnknown,
-  }: ToolCallAggregatorOptions = {}) {
-    this.#maxArgumentChars = maxArgumentChars
-    this.#reportUnknown = oncePerType(onUnknown)
+  constructor(options: ToolCallAggregatorOptions = {}) {
+    this.#maxArgumentChars = options.maxArgumentChars ?? MAX_ARGUMENT_CHARS
+    this.#reportUnknown = oncePerType(options.onUnknown)
   }
 
   /** Adds one `response.*` notification. Throws if a call becomes too large. */
@@ -89,21 +86,19 @@ export class ToolCallAggregator {
   /** Like `ingestDelta`, but returns the changes, including failed calls. */
   ingest(notification: { type: string; [field: string]: unknown }): readonly ToolCallChange[] {
     const item = itemOf(notification)
+    const aliases = aliasesOf(notification, item)
     switch (notification.type) {
       case 'response.output_item.added':
-        return isCall(item)
-          ? this.open(aliasesOf(notification, item), callFields(item, notification))
-          : []
+        return isCall(item) ? this.open(aliases, callFields(item, notification)) : []
       case 'response.function_call_arguments.delta': {
         const fragment = notification['delta'] ?? notification['arguments_delta']
-        const aliases = aliasesOf(notification, item)
         if (typeof fragment !== 'string') return []
         return this.append(aliases, fragment, { id: asNonEmpty(notification['call_id']) })
       }
       case 'response.function_call_arguments.done':
-        return this.finishArguments(aliasesOf(notification, item), callFields(notification))
+        return this.finishArguments(aliases, callFields(notification))
       case 'response.output_item.done':
-        return this.#finishItem(aliasesOf(notification, item), item, notification)
+        return this.#finishItem(aliases, item, notification)
       default:
         this.#reportUnknown(notification.type)
         return []
@@ -117,10 +112,7 @@ export class ToolCallAggregator {
     return isCall(item) || isKnown ? this.finish(aliases, callFields(item, notification)) : []
   }
 
-  /**
-   * Returns completed calls by index, each once. Remembers the ids of the last 1,000, so that a repeated `.done` does
-   * not return them again.
-   */
+  /** Returns completed calls by index, each once, even if the `.done` of one of the last 1,000 is repeated. */
   drainCompletedCalls(): ToolCallState[] {
     const completed = this.#completed.toSorted((a, b) => a.state.index - b.state.index)
     for (const call of completed) this.#forgetAllButIds(call)
@@ -197,11 +189,8 @@ export class ToolCallAggregator {
   /** An event without identifiers belongs to the call opened last. */
   #find(aliases: Aliases): Call | undefined {
     if (aliases.length === 0) return [...this.#open].at(-1)
-    for (const alias of aliases) {
-      const call = this.#aliases.get(alias)
-      if (call !== undefined) return call
-    }
-    return undefined
+    const name = aliases.find((alias) => this.#aliases.has(alias))
+    return name === undefined ? undefined : this.#aliases.get(name)
   }
 
   /** The open call with these names. Opens one that was not announced. */
@@ -218,27 +207,16 @@ export class ToolCallAggregator {
 
   #create(aliases: Aliases, fields: CallFields): ToolCallChange {
     const index = this.#nextIndex++
-    const state: ToolCallState = {
-      id: `call_${index}`,
-      name: '',
-      index,
-      args: '',
-      argsDone: false,
-      outputItemDone: false,
-    }
-    const call: Call = {
-      key: `call-${index}`,
-      state,
-      text: new GrowingText(),
-      idFrom: 'us',
-      aliases: new Set(),
-      phase: 'open',
-    }
+    const id = `call_${index}`
+    const state = { id, name: '', index, args: '', argsDone: false, outputItemDone: false }
+    const key = `call-${index}`
+    const text = new GrowingText()
+    const call: Call = { key, state, text, idFrom: 'us', aliases: new Set(), phase: 'open' }
     this.#open.add(call)
     for (const alias of aliases) this.#aliases.get(alias)?.aliases.delete(alias)
     for (const alias of aliases) this.#aliases.delete(alias)
-    this.#learn(call, [call.key, ...aliases], fields)
-    return { change: 'opened', key: call.key, call: state }
+    this.#learn(call, [key, ...aliases], fields)
+    return { change: 'opened', key, call: state }
   }
 
   #learn(call: Call, aliases: Aliases, { id, itemId, name }: CallFields): void {
@@ -297,10 +275,7 @@ function isCall(item: Fields): boolean {
 
 const ID = 'id'
 
-/**
- * The names of a call, most reliable first: some servers change the item id with every event. Call and item ids are not
- * distinguished, because proxies confuse them.
- */
+/** The names of a call, most reliable first. Proxies confuse call and item ids, so both count as ids. */
 function aliasesOf(notification: Fields, item: Fields): string[] {
   return [
     alias(ID, item['call_id']),

@@ -97,9 +97,8 @@ export interface FinalFields {
 }
 
 /**
- * Writes responses as StreamEvent payloads and enforces the invariants of all vendors: a response starts and ends once,
- * an item is open before it grows, nothing follows an end, and a failure ends open items. Items have a key that is
- * stable in the vendor's stream.
+ * Writes responses as StreamEvent payloads. A response starts and ends once, an item is open before it grows, nothing
+ * follows an end, and a failure ends open items. Items have a key that is stable in the vendor's stream.
  */
 export class ResponseWriter {
   /** Ids for calls without one. */

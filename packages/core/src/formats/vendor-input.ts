@@ -23,10 +23,7 @@ const BLANKS = new Set([0x09, 0x0a, 0x0d, 0x20, 0xef, 0xbb, 0xbf])
 /** A line, or an SSE event. */
 type InputRecord = string | { data: string }
 
-/**
- * Splits a vendor's byte stream into events: SSE or JSON lines, in any chunks. Reading stops at the first malformed
- * event: `fault` says what and where.
- */
+/** Splits bytes, in any chunks, into events of SSE or JSON lines. Stops at the first malformed one. */
 export class VendorInput {
   readonly #format: InputFormat | undefined
   readonly #onEvent: (event: unknown) => void

@@ -64,10 +64,7 @@ export function dataUrl({ media_type, data }: Attachment): string {
 
 export const BASE_URL_TAKES = 'an http:// or https:// URL without credentials or a query'
 
-/**
- * Whether a vendor can be called at a URL. Credentials and queries are refused: they would be lost, or appear in
- * messages with the URL.
- */
+/** Whether a vendor can be called at a URL. Credentials and queries would be lost, or appear in messages. */
 export function isBaseUrl(text: string): boolean {
   const url = parseUrl(text)
   if (url === undefined) return false
@@ -114,10 +111,7 @@ export interface Ownership {
   responseField: string
 }
 
-/**
- * Converts a thread to alternating steps: one step per agent response, followed by the results of its calls. Unanswered
- * calls get a result here, because vendors refuse a thread with an open call.
- */
+/** One step per response of the agent, then the results of its calls: vendors refuse a call without a result. */
 export function stepsOf(input: readonly OutputItem[], ownership: Ownership): Step[] {
   const thread = new Thread(ownership)
   for (const item of input) thread.add(item)

@@ -65,20 +65,16 @@ export type DecodedChunk =
   | { kind: 'failed'; error: ErrorObject; usage: Usage | undefined }
   | { kind: 'unknown'; type: string }
 
-const CODE_FIELDS = ['code', 'type']
-
 export function decodeChunk(json: Fields): DecodedChunk {
   const { error, choices } = json
-  if (error)
-    return { kind: 'failed', error: toError(error, ...CODE_FIELDS), usage: usageIn(json, {}) }
+  if (error) return failed(error, usageIn(json, {}))
   if (!isChunk(json)) return { kind: 'unknown', type: nameOf(json) }
   const list = optionalList(choices, 'choices')
   const first = list.map((choice) => requireFields(choice, 'an element of choices')).find(isFirst)
   const usage = usageIn(json, first ?? {})
-  if (first?.['error'])
-    return { kind: 'failed', error: toError(first['error'], ...CODE_FIELDS), usage }
+  if (first?.['error']) return failed(first['error'], usage)
   const choice = first === undefined ? undefined : decodeChoice(first)
-  if (choice?.finish === 'error') return { kind: 'failed', error: toError(undefined), usage }
+  if (choice?.finish === 'error') return failed(undefined, usage)
   return {
     kind: 'chunk',
     id: asNonEmpty(json['id']),
@@ -87,6 +83,10 @@ export function decodeChunk(json: Fields): DecodedChunk {
     hasChoices: list.length > 0,
     usage,
   }
+}
+
+function failed(error: unknown, usage: Usage | undefined): DecodedChunk {
+  return { kind: 'failed', error: toError(error, 'code', 'type'), usage }
 }
 
 function isChunk(json: Fields): boolean {

@@ -131,19 +131,13 @@ export class ChatCalls {
   }
 }
 
-/**
- * Whether a fragment on a new index begins another call with the same id. It has a name, and does not go on with
- * arguments: some servers shift the index of a call.
- */
+/** Whether a new index starts a call. Some servers shift the index of a call, which then goes on with arguments. */
 function sharesId(call: Call, { index, name, fragment }: CallPiece): boolean {
   if (index === undefined || name === undefined) return false
   return name !== call.name || fragment === '' || fragment.trimStart().startsWith('{')
 }
 
-/**
- * Whether a fragment with a new id continues the call of its index. A new call has a name, or at least no arguments
- * yet. Otherwise the server makes up an id for every fragment.
- */
+/** The call of the index, if a new id continues it. Some servers make up an id for every fragment. */
 function keepsCall(call: Call, { name, fragment }: CallPiece): Call | undefined {
   const isLateId = call.id === undefined && (name === undefined || call.name === undefined)
   const isMadeUp = name === undefined && fragment !== '' && call.name !== undefined

@@ -71,14 +71,12 @@ export function customToolNames({ tools }: ChatBody): string[] {
 }
 
 type Tool = NonNullable<ChatBody['tools']>[number]
-type FunctionTool = { readonly type: 'function'; readonly function: ChatFunction }
-type CustomTool = { readonly type: 'custom'; readonly custom: ChatCustomTool }
 
-function isFunctionTool(tool: Tool): tool is FunctionTool {
+function isFunctionTool(tool: Tool): tool is { type: 'function'; function: ChatFunction } {
   return tool['type'] === 'function'
 }
 
-function isCustomTool(tool: Tool): tool is CustomTool {
+function isCustomTool(tool: Tool): tool is { type: 'custom'; custom: ChatCustomTool } {
   return tool['type'] === 'custom'
 }
 

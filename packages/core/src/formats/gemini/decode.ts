@@ -116,25 +116,14 @@ function contentOf(part: Fields): WithoutSignature<WirePart> {
   if (functionCall) return decodeCall(requireFields(functionCall, 'functionCall'))
   if (executableCode) {
     const code = requireFields(executableCode, 'executableCode')
-    const { id, language, code: text } = code
-    return {
-      kind: 'code',
-      id: asNonEmpty(id),
-      args: JSON.stringify({ language, code: text }),
-      code,
-    }
+    const args = JSON.stringify({ language: code['language'], code: code['code'] })
+    return { kind: 'code', id: asNonEmpty(code['id']), args, code }
   }
   if (codeExecutionResult) {
     const result = requireFields(codeExecutionResult, 'codeExecutionResult')
-    const { id, outcome, output } = result
-    const isOk = outcome === 'OUTCOME_OK'
-    return {
-      kind: 'code_result',
-      id: asNonEmpty(id),
-      isOk,
-      output: asNonEmpty(output) ?? '',
-      result,
-    }
+    const isOk = result['outcome'] === 'OUTCOME_OK'
+    const output = asNonEmpty(result['output']) ?? ''
+    return { kind: 'code_result', id: asNonEmpty(result['id']), isOk, output, result }
   }
   if (isRecord(part['inlineData']) || isRecord(part['fileData']))
     return { kind: 'attachment', part }
@@ -152,14 +141,13 @@ function otherContent(part: Fields): WithoutSignature<WirePart> {
 
 function decodeCall(call: Fields): WireCall {
   const args = optionalFields(call['args'], 'functionCall.args')
+  const partialArgs = optionalList(call['partialArgs'], 'functionCall.partialArgs')
   return {
     kind: 'call',
     id: asNonEmpty(call['id']),
     name: asNonEmpty(call['name']),
-    args: args === undefined ? undefined : JSON.stringify(args),
-    partialArgs: optionalList(call['partialArgs'], 'functionCall.partialArgs').flatMap(
-      decodePartialArg,
-    ),
+    args: args && JSON.stringify(args),
+    partialArgs: partialArgs.flatMap(decodePartialArg),
     willContinue: call['willContinue'] === true,
   }
 }

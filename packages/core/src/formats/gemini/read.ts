@@ -30,10 +30,7 @@ interface ResponseState {
   texts: GeminiTexts
   calls: GeminiCalls
   counts: WireCounts
-  /**
-   * Why the model stopped. Not the end: usage may follow, and older models repeat it in every event. Only the end of
-   * the input ends a response.
-   */
+  /** Why the model stopped. Not the end: usage may follow, and older models repeat it in every event. */
   finish: WireFinish | undefined
 }
 

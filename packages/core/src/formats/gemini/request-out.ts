@@ -70,10 +70,7 @@ export const GEMINI: Vendor<VendorOptions> = {
   },
 }
 
-/**
- * Tuned models have their own collection, which is part of the name. A name must not lead to another path, even if a
- * proxy decodes it twice.
- */
+/** The path of a model, perhaps in a collection. A name must not lead elsewhere, even if a proxy decodes it twice. */
 function modelPath(model: string): string {
   const path = model.includes('/') ? model : `models/${model}`
   const parts = path.split('/')

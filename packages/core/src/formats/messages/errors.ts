@@ -76,10 +76,7 @@ export function messagesError({ code, message }: ErrorObject): MessagesError {
   return { type: 'error', error: { type, message }, request_id: null }
 }
 
-/**
- * Writes the response to a refused request. A turn that fails has the type that its stream would have, and the status of
- * that type. Clients retry a 529 as they would a 503.
- */
+/** The response to a refused request. A failed turn has the type and status that its stream would have. */
 export function messagesErrorResponse(
   refusal: Refusal,
   requestId: string,

@@ -312,10 +312,7 @@ function usageOf({ input, cacheRead, cacheWrite, output, thinking }: WireUsage):
   })
 }
 
-/**
- * Adjacent text blocks, emitted as one message. A web search splits the text at each citation; the vendor wants the
- * original blocks back.
- */
+/** Adjacent text blocks, split by citations and emitted as one message. The vendor wants the blocks back. */
 class TextRun {
   readonly key: string
   readonly blocks: { length: number; citations?: readonly Fields[] }[] = []

@@ -124,10 +124,7 @@ interface History {
   messages: Message[]
 }
 
-/**
- * Converts a thread to messages. Consecutive items of one side form one message. Tool results come first in the next
- * user message, the only place the vendor accepts.
- */
+/** Converts a thread to alternating messages. The vendor accepts tool results only at the start of one. */
 export function toHistory(input: readonly OutputItem[], ids = toolUseIds(input)): History {
   const system: Fields[] = []
   const messages: Message[] = []

@@ -14,10 +14,7 @@ const contentSchema = z.union(
   'must be a string or a list of blocks',
 )
 
-/**
- * A request that creates a message thread has all messages, and one that continues it only the new ones. It is refused
- * here, before what it lacks.
- */
+/** Only a request that creates a thread has all messages. Others are refused before what they lack. */
 const threadSchema = z.looseObject({ type: z.string().max(100) }).refine(({ type }) => {
   if (type === 'create') return true
   throw type === 'continue' ? MessageThreadError.notFound() : MessageThreadError.unsupported()

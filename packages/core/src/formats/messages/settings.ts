@@ -13,10 +13,7 @@ const ADAPTIVE_MAX_TOKENS = 32_000
 /** Minimum thinking budget of the API. */
 const MIN_THINKING_TOKENS = 1024
 
-/**
- * Thinking budgets in tokens. The highest, plus the default for the answer, stays below 32,000, the output limit of
- * some thinking models.
- */
+/** In tokens. The highest, plus the default for the answer, is below the limit of some models, 32,000. */
 const EFFORT_BUDGETS = { none: 0, minimal: 1024, low: 2048, medium: 8192, high: 16_384 } as const
 
 const SERVICE_TIERS: Record<string, string> = { auto: 'auto', default: 'standard_only' }

@@ -51,9 +51,8 @@ interface Block {
 const FRAME_END = '}}\n\n'
 
 /**
- * Writes one response as the events of Anthropic's Messages API. Only one block is open at a time: of overlapping items,
- * the later one waits until the earlier one ends. A block starts with its first content, because the API refuses empty
- * text.
+ * Writes one response as the events of Anthropic's Messages API. Of overlapping items, the later one waits until the
+ * earlier one ends. A block starts with its first content, because the API refuses empty text.
  */
 export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   readonly #head: MessagesHead

@@ -19,7 +19,8 @@ export interface WireItem extends Fields {
   type: string
 }
 
-export type PartKind = 'output_text' | 'refusal' | 'reasoning_text' | 'summary_text'
+const PART_KINDS = ['output_text', 'refusal', 'reasoning_text', 'summary_text'] as const
+export type PartKind = (typeof PART_KINDS)[number]
 
 /** Text of an item's part, complete or a fragment; `index` distinguishes parts of a kind. */
 export interface TextPiece {
@@ -106,23 +107,15 @@ export function readText(type: string, event: Fields): TextPiece | undefined {
 }
 
 function readPart({ type, text, refusal }: Fields, event: Fields): TextPiece | undefined {
-  if (!isPartKind(type)) return undefined
+  const kind = PART_KINDS.find((each) => each === type)
+  if (kind === undefined) return undefined
   const index = asCount(event['summary_index']) ?? asCount(event['content_index']) ?? 0
-  return { kind: type, index, text: asString(text) ?? asString(refusal) ?? '', isWhole: true }
+  return { kind, index, text: asString(text) ?? asString(refusal) ?? '', isWhole: true }
 }
 
 export function readDelta(type: string, { delta }: Fields): string {
   if (typeof delta === 'string') return delta
   throw new Malformed(`${type} without a usable delta`)
-}
-
-function isPartKind(kind: unknown): kind is PartKind {
-  return (
-    kind === 'output_text' ||
-    kind === 'refusal' ||
-    kind === 'reasoning_text' ||
-    kind === 'summary_text'
-  )
 }
 
 /** The item's position in the output, which is stable: some servers change the id with every event. */
@@ -160,9 +153,7 @@ function statusOf(type: unknown, status: unknown): Status {
   return type === 'response.incomplete' ? 'incomplete' : 'completed'
 }
 
-/**
- * Decodes an error event, flat as documented or nested as sent. Without code and message, `status` is used for both.
- */
+/** Decodes an error event, flat as documented or nested as sent. `status` replaces a missing code and message. */
 export function decodeError(event: Fields, status = 'error'): ResponseFailure {
   const nested = event['error']
   const fields = isRecord(nested)

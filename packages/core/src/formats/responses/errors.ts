@@ -13,10 +13,7 @@ export function responsesErrorBody(refusal: Refusal): OpenaiErrorBody {
   })
 }
 
-/**
- * OpenAI's codes for failures of other vendors, where a client acts on them: codex repeats a request after any other
- * code.
- */
+/** OpenAI's codes for failures of other vendors: codex repeats a request after any other code. */
 const CODES: Record<string, string> = {
   HTTP_400: 'invalid_prompt',
   HTTP_402: 'insufficient_quota',

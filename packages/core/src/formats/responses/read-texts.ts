@@ -94,9 +94,7 @@ export class TextItems {
     )
   }
 
-  /**
-   * Adds text to a part. For a complete part, adds what its deltas omitted; a difference waits for the complete item.
-   */
+  /** Adds text to a part, or what the deltas of a complete part omitted. A difference waits for the item. */
   add(itemKey: string, piece: TextPiece): void {
     const { kind, index, text, isWhole } = piece
     const item = this.open(textTypeOf(kind), itemKey)

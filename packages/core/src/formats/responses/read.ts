@@ -185,10 +185,7 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
     }
   }
 
-  /**
-   * The end repeats the complete output. Used for items without their own end, and if nothing was streamed. Some servers
-   * omit items from it, so a position alone is not reliable.
-   */
+  /** Takes items that did not end. Some servers omit items from `output`, so a position alone is not reliable. */
   protected finishItems(output: readonly WireItem[]): boolean {
     const isAllNew = !this.hasItems
     for (const [index, item] of output.entries()) {

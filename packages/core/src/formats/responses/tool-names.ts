@@ -1,9 +1,8 @@
 import { isRecord } from '../../protocol/json.ts'
 
 /**
- * The tools of a Responses request as functions. Providers know only functions with flat names, so a custom tool becomes
- * a function with one string, `input`, and a tool of a namespace gets the namespace as a prefix. The response names the
- * tools as the request did.
+ * A tool of a Responses request as a function. Providers know only flat names, so a namespace becomes a prefix, and a
+ * custom tool a function with one string, `input`. The response names the tools as the request did.
  */
 export interface NamedTool {
   /** How the provider calls it. */

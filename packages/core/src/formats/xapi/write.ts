@@ -59,10 +59,7 @@ function isStatus(status: unknown): status is SnapshotStatus {
   return status === 'create' || status === 'update' || status === 'complete' || status === 'error'
 }
 
-/**
- * Decides for one connection which snapshots are sent whole and which as appends. Remembers what was sent of
- * each item. The first snapshot of an item is always whole, so any frame can be the first.
- */
+/** Decides what a connection receives as appends. The first snapshot of an item is whole, so any frame can be first. */
 export class AppendEncoder {
   readonly #sent = new Map<string, TextSnapshot>()
 
