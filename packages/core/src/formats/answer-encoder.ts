@@ -6,7 +6,6 @@ import { type AnswerItem, AnswerReader, type AnswerSink } from './answer.ts'
 export interface AnswerWriter<Frame> extends AnswerSink {
   /** Whether the stream has ended, perhaps before the response. */
   readonly isOver: boolean
-  /** Returns the frames since the last call. */
   drain(): Frame[]
   grow(item: AnswerItem, piece: string): void
   /** Returns a delta as SSE text, without a frame. Undefined if it takes more than that: then call `grow`. */
@@ -16,40 +15,39 @@ export interface AnswerWriter<Frame> extends AnswerSink {
 }
 
 /** Encodes one response, event by event. The frames depend only on the log, so they are the same in every process. */
-export abstract class AnswerEncoder<Frame, Writer extends AnswerWriter<Frame>> {
-  protected readonly writer: Writer
+export abstract class AnswerEncoder<Frame> {
+  readonly #writer: AnswerWriter<Frame>
   readonly #reader: AnswerReader
 
-  /** `inputChars` returns how many characters the input has. */
-  constructor(createWriter: (inputChars: () => number) => Writer) {
-    this.writer = createWriter(() => this.#reader.inputChars)
-    this.#reader = new AnswerReader(this.writer)
+  constructor(writer: AnswerWriter<Frame>) {
+    this.#writer = writer
+    this.#reader = new AnswerReader(writer)
   }
 
   /** Whether the response has ended, or failed. At most `[DONE]` follows. */
   get isOver(): boolean {
-    return this.#reader.isOver || this.writer.isOver
+    return this.#reader.isOver || this.#writer.isOver
   }
 
   /** Returns the frames that the event adds, in order. */
   encode(event: StreamEvent): Frame[] {
     if (this.isOver) return []
     this.#reader.apply(event)
-    return this.writer.drain()
+    return this.#writer.drain()
   }
 
   /** Like `encode`, as SSE text, with `[DONE]` after the end in OpenAI's APIs. */
   encodeSse(event: StreamEvent): string {
     if (this.isOver) return ''
     const delta = this.#reader.encodeDelta(event, this.#encodeDelta)
-    return delta ?? this.writer.toSse(this.encode(event))
+    return delta ?? this.#writer.toSse(this.encode(event))
   }
 
   readonly #encodeDelta = (item: AnswerItem, piece: string): string => {
-    const text = this.writer.encodeDelta(item, piece)
+    const text = this.#writer.encodeDelta(item, piece)
     if (text !== undefined) return text
-    this.writer.grow(item, piece)
-    return this.writer.toSse(this.writer.drain())
+    this.#writer.grow(item, piece)
+    return this.#writer.toSse(this.#writer.drain())
   }
 }
 

@@ -4,7 +4,6 @@ import type { AnswerEnd, AnswerItem, AnswerItemEnd, AnswerSink } from './answer.
 export class AnswerItems implements AnswerSink {
   readonly isRetractable = true
   items: AnswerItem[] = []
-  /** Undefined until the response has ended. */
   ended: AnswerEnd | undefined
 
   open(item: AnswerItem): void {

@@ -21,10 +21,8 @@ export interface AnswerItem {
   text: string
   /** Whether the final content does not start with what `grow` has reported. */
   isRewritten: boolean
-  /** Of a call. */
   callId: string
   name: string
-  /** Known when the item has ended. */
   metadata: Metadata | undefined
   /** Whether `open` has reported it. A call is held until its id and name are known. */
   isOpen: boolean
@@ -33,7 +31,6 @@ export interface AnswerItem {
 /** How an item ended. `cut`: with the turn. `withdrawn`: the provider started again. */
 export type AnswerItemEnd = 'done' | 'cut' | 'failed' | 'withdrawn'
 
-/** How a response ended. */
 export type AnswerEnd = { readonly usage: Usage | undefined; readonly at: number } & (
   | {
       readonly kind: 'done'
@@ -59,8 +56,9 @@ export interface AnswerSink {
   opaque?(metadata: Metadata): void
   /** The call has an output: the provider or this server ran it. */
   answered?(callId: string): void
-  /** What the provider has counted so far. */
   usage?(usage: Usage): void
+  /** So many more characters of input. */
+  input?(chars: number): void
   end(end: AnswerEnd): void
 }
 
@@ -83,11 +81,9 @@ export class AnswerReader {
   /** Call ids that have an output: the provider or this server ran the call. */
   readonly #answered = new Set<string>()
   #usage: Usage | undefined
-  /** Calls that the client must run, by item id. */
   readonly #finishedCalls = new Map<string, AnswerItem>()
   /** Why the client cannot rely on the calls it received, or missed one. */
   #failure: ErrorObject | undefined
-  #inputChars = 0
   #isOver = false
 
   constructor(sink: AnswerSink) {
@@ -97,11 +93,6 @@ export class AnswerReader {
   /** Whether the response has ended. Later events are ignored. */
   get isOver(): boolean {
     return this.#isOver
-  }
-
-  /** Characters of the input that was read so far. */
-  get inputChars(): number {
-    return this.#inputChars
   }
 
   /** Encodes a delta of an open item without a report, in a fraction of the time. Undefined for other events. */
@@ -164,7 +155,7 @@ export class AnswerReader {
   }
 
   #countInput(item: OutputItem): void {
-    if (item.type !== 'reasoning') this.#inputChars += textOf(item).length
+    if (item.type !== 'reasoning') this.#sink.input?.(textOf(item).length)
   }
 
   #start(payload: StreamEventPayload<'item_start'>): void {
@@ -358,7 +349,6 @@ function newItem(id: string, kind: AnswerKind, { callId = '', name = '' } = {}):
 
 type Described = Pick<StreamEventPayload<'item_start'>, 'origin' | 'provider_metadata'>
 
-/** Undefined for items that are not shown. */
 function kindOf(type: OutputItem['type'], item: Described): AnswerKind | undefined {
   const { origin = 'agent', provider_metadata: metadata } = item
   switch (type) {
@@ -393,16 +383,11 @@ function isOpaque(metadata: Metadata | undefined): metadata is Metadata {
 function earlyEnd(
   payload: StreamEventPayload<'response_done' | EarlyEnd>,
 ): { kind: 'failed'; error: ErrorObject } | { kind: 'cancelled'; reason: string } {
-  switch (payload.type) {
-    case 'response_error':
-      return { kind: 'failed', error: payload.error }
-    case 'turn_aborted_by_user':
-      return { kind: 'cancelled', reason: payload.reason ?? '' }
-    case 'response_done':
-      return payload.status === 'aborted'
-        ? { kind: 'cancelled', reason: '' }
-        : { kind: 'failed', error: codedError('STREAM_ERROR', 'the response failed') }
+  if (payload.type === 'response_error') return { kind: 'failed', error: payload.error }
+  if (payload.type === 'turn_aborted_by_user' || payload.status === 'aborted') {
+    return { kind: 'cancelled', reason: ('reason' in payload && payload.reason) || '' }
   }
+  return { kind: 'failed', error: codedError('STREAM_ERROR', 'the response failed') }
 }
 
 export function codedError(code: ErrorCode, detail: string): ErrorObject {

@@ -1,5 +1,3 @@
-/** Failed calls of a vendor's API. */
-
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 
@@ -79,7 +77,6 @@ export const VENDOR_CODES: ReadonlySet<unknown> = new Set([
 const CONTEXT_EXCEEDED =
   /prompt is too long|maximum context length|input token count.{0,40}exceeds the maximum/i
 
-/** The code of an error response. */
 export function vendorCode(status: number, body: string): string {
   const error = errorIn(body)
   const { code, type } = isRecord(error) ? error : {}

@@ -35,7 +35,6 @@ interface Content {
   readonly attachments?: readonly Attachment[]
 }
 
-/** Converts the content of a user message. */
 export function toContents(content: string | readonly ContentPart[]): Content[] {
   if (typeof content === 'string') return [{ content }]
   return groupPieces(content.map((part) => (part.type === 'text' ? part.text : toAttachment(part))))

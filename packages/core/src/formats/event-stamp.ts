@@ -44,7 +44,6 @@ export class EventStamp {
   }
 }
 
-/** Converts payloads of a provider or a translation to StreamEvents. */
 export async function* stamp(
   payloads: AsyncIterable<StreamEventPayload> | Iterable<StreamEventPayload>,
   options: StampOptions = {},

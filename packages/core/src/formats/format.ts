@@ -7,7 +7,6 @@ import { type InputFault, type InputFormat, VendorReader } from './vendor-input.
 
 /** A format that is read: the stream of a provider, or StreamEvents. */
 export interface SourceFormat {
-  /** For people. */
   readonly title: string
   readonly translate?: (context: TranslationContext) => Translation
   readonly read?: () => EventReader
@@ -22,17 +21,14 @@ export type TargetFormat = (start: ResponseStart, options: WriterOptions) => Eve
 
 export type ResponseStart = StreamEventPayload<'response_start'>
 
-/** Bytes in, StreamEvents out. */
 export interface EventReader {
   readonly fault: InputFault | undefined
   feed(chunk: Uint8Array): readonly StreamEvent[]
   end(): readonly StreamEvent[]
 }
 
-/** StreamEvents in. */
 export interface EventWriter {
   event(event: StreamEvent): Promise<void> | void
-  /** After the last event. */
   end(): Promise<void> | void
 }
 
@@ -97,13 +93,11 @@ export function createWriter(
   }
 }
 
-/** Encodes one response, event by event. */
 interface Encoder {
   encode(event: StreamEvent): readonly object[]
   encodeSse(event: StreamEvent): string
 }
 
-/** A writer of what an encoder makes of each event. */
 export function encoderWriter(
   encoder: Encoder,
   { json, write }: Pick<WriterOptions, 'json' | 'write'>,

@@ -11,7 +11,6 @@ import type { Fields } from './fields.ts'
 /** The field of `provider_metadata` with the id of the provider. */
 const ISSUER = 'issuer'
 
-/** Names the provider in the vendor data of an item. */
 export function withIssuer(payload: StreamEventPayload, issuer: string): StreamEventPayload {
   if (payload.type === 'item_start') return { ...payload, ...stamped(payload, issuer) }
   if (payload.type !== 'item_done') return payload
@@ -32,7 +31,6 @@ function hasVendorFields(metadata: Fields): boolean {
   return Object.values(metadata).some(isRecord)
 }
 
-/** The fields of an item that only its vendor reads. */
 export function vendorData({ provider_metadata: metadata = {} }: OutputItem): Fields | undefined {
   const fields = Object.entries(metadata).filter(([, value]) => isRecord(value))
   return fields.length === 0 ? undefined : Object.fromEntries(fields)

@@ -1,6 +1,5 @@
 /* What models differ in: by their names, unless the configuration or a refusal of the vendor says otherwise. */
 
-/** From least to most. */
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 export type Effort = (typeof EFFORTS)[number]
 
@@ -25,7 +24,6 @@ export interface ModelTraits {
 /** By model name; `*` stands for any characters. The first match counts. */
 export type ConfiguredTraits = Readonly<Record<string, Partial<ModelTraits>>>
 
-/** The first match counts. */
 export type TraitRows = readonly (readonly [name: RegExp, traits: ModelTraits])[]
 
 /** Beyond it the oldest is forgotten, and costs one more refused call. */
@@ -51,7 +49,6 @@ export class ModelTable {
     return this.#learned.has(model)
   }
 
-  /** Remembers what a refusal has shown. */
   learn(model: string, traits: Partial<ModelTraits>): void {
     const known = { ...this.#learned.get(model), ...traits }
     this.#learned.delete(model)

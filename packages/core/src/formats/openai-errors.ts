@@ -10,7 +10,6 @@ import {
 } from './request-errors.ts'
 import { TurnFailedError } from './turn-failed-error.ts'
 
-/** OpenAI's error codes. */
 export type ParameterFault =
   | 'invalid_type'
   | 'invalid_value'
@@ -21,10 +20,8 @@ export type ParameterFault =
 
 /** REQUEST_INVALID for a wrong or unsupported parameter of OpenAI's API. */
 export class ParameterError extends RequestInvalidError {
-  /** Such as `messages[0].content`. */
   readonly param: string | null
   readonly reason: ParameterFault
-  /** Message without the parameter name. */
   readonly why: string
 
   constructor(param: string | null, why: string, reason: ParameterFault = 'invalid_value') {
@@ -73,7 +70,6 @@ function formatPath(path: Path): string | null {
   return text === '' ? null : text.slice(0, MAX_CHARS)
 }
 
-/** Error body of OpenAI-compatible routes. */
 export interface OpenaiErrorBody {
   error: { message: string; type: string; param: string | null; code: string | null }
 }
@@ -94,7 +90,6 @@ const CODES: Partial<Record<ErrorCode, string | null>> = {
   UNREAD_LIMITED: 'rate_limit_exceeded',
 }
 
-/** An API's names for our settings. */
 export type ParameterNames = Readonly<Record<string, string>>
 
 /** Writes an error in OpenAI's form. The request id is in a header. */
@@ -138,7 +133,6 @@ function refusedParam({ code, message }: ErrorObject, names: ParameterNames): st
   return names[name] ?? null
 }
 
-/** Names that both APIs have. */
 export const PARAMETER_NAMES: ParameterNames = {
   model: 'model',
   parallelToolCalls: 'parallel_tool_calls',

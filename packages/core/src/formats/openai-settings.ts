@@ -42,10 +42,8 @@ export const OPENAI_MODELS: TraitRows = [
   [/^(?:openai\/)?gpt-6(?!\d)/, reasoning('effort_none', 'none', ...TO_MAX)],
 ]
 
-/** Of models by their names alone. */
 const DEFAULT_MODELS = new ModelTable(OPENAI_MODELS)
 
-/** Writes an effort that the model knows. */
 function writeEffort(
   models: ModelTable,
   write: (effort: Effort, request: ModelSettings) => Fields,
@@ -81,7 +79,6 @@ const TOO_FEW_TOKENS = new Instead(
   `it must be at least ${MIN_OUTPUT_TOKENS}`,
 )
 
-/** Writes a limit that OpenAI accepts. */
 function writeOutputLimit(write: (tokens: number) => Fields) {
   return (tokens: number) => (tokens < MIN_OUTPUT_TOKENS ? TOO_FEW_TOKENS : write(tokens))
 }
@@ -102,7 +99,6 @@ export function isOpenai(baseUrl: string | undefined): boolean {
   return baseUrl === undefined || OPENAI.test(baseUrl)
 }
 
-/** The settings of `POST /chat/completions`. */
 export function openaiChatSettings({
   legacyMaxTokens,
   baseUrl,
@@ -149,7 +145,6 @@ export function openaiChatSettings({
 
 const NO_SUCH = 'the Responses API has no such parameter'
 
-/** The settings of `POST /responses`. */
 export function openaiResponsesSettings(models: ModelTable = DEFAULT_MODELS): VendorSettings {
   return {
     strict: WITHIN,

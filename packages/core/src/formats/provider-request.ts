@@ -59,7 +59,6 @@ export interface ThinkingParameters {
   isEffortImplied?: boolean
 }
 
-/** A request without its messages. */
 export type ModelSettings = Omit<ProviderRequest, 'input'>
 
 /** What a provider may lack: `strict` of tools; of items `name`, `compaction` of OpenAI, and call ids over 64 characters. */
@@ -85,7 +84,6 @@ export interface FittedSettings {
   readonly nearest: Partial<ModelSettings>
 }
 
-/** Ids of the response. */
 export interface RunContext {
   runId: string
   turnId: string

@@ -1,7 +1,6 @@
 import type * as z from 'zod'
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 
-/** An invalid field of a request. */
 export interface FieldFault {
   /** Such as `body.input.0.content` or `query.limit`; `body` for the body itself. */
   readonly path: string
@@ -12,7 +11,6 @@ export interface FieldFault {
 export const MAX_FAULTS = 20
 export const MAX_CHARS = 200
 
-/** REQUEST_INVALID with the invalid fields. */
 export class RequestInvalidError extends TurnstreamError {
   override readonly name = 'RequestInvalidError'
   readonly details: readonly FieldFault[]

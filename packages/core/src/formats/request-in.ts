@@ -1,8 +1,5 @@
 import { isRecord } from '../protocol/json.ts'
 
-/** Shared by the decoders of clients' requests. */
-
-/** The largest number of tokens that a request may name. */
 export const MAX_TOKENS = 10_000_000
 
 /** The maximum size of a turn. `maxBodyBytes` limits the request first. */

@@ -3,8 +3,6 @@ import { dataUrlFault, FILES, IMAGES, type Signatures } from './content-parts.ts
 import { UNSUPPORTED } from './openai-errors.ts'
 import { MAX_TEXT_CHARS } from './request-in.ts'
 
-/** Parts of the schemas of clients' requests. */
-
 /** A parameter that must be missing or ask for what happens anyway. */
 export function unsupported(isSupported: (value: unknown) => boolean, message: string) {
   return z
@@ -38,7 +36,6 @@ export const modelSchema = z
   .max(300)
   .meta({ description: '`<providerId>/<modelId>`, or only the model' })
 
-/** OpenAI's `metadata`. */
 export const metadataSchema = z
   .record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, 'has more than 16 pairs')
@@ -65,7 +62,6 @@ export const textPart = z.strictObject({
   text: z.string().max(MAX_TEXT_CHARS),
 })
 
-/** An image of a user message. */
 export function imagePart<Detail extends z.ZodType>(detail: Detail) {
   return z.strictObject({ type: z.literal('image_url'), image_url: imageSchema(detail) })
 }
@@ -84,7 +80,6 @@ const fileSchema = z.strictObject({
   filename: z.string().min(1).max(200).exactOptional(),
 })
 
-/** A file of a user message. */
 export const filePart = z.strictObject({ type: z.literal('file'), file: fileSchema })
 
 /** The same parts where unknown fields are ignored. */
@@ -95,7 +90,6 @@ export const looseImagePart = z.looseObject({
   image_url: imageSchema(z.string().max(100).nullish()).loose(),
 })
 
-/** A string, or parts. */
 export function textOrParts<Part extends z.ZodType>(part: Part) {
   const parts = z.array(part).min(1).max(MAX_PARTS)
   const text = z.string().max(MAX_TEXT_CHARS)

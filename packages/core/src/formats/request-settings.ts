@@ -82,7 +82,6 @@ const COMMON: readonly Spelling[] = [
   ...spell('responseFormat', 'format guided_json', toSchemaFormat),
 ]
 
-/** For OpenAI's APIs. */
 export const OPENAI_SPELLINGS: readonly Spelling[] = [
   ...COMMON,
   ...spell('reasoningEffort', 'output_config.effort', toEffort),

@@ -1,7 +1,5 @@
 import { isRecord } from '../protocol/json.ts'
 
-/** The tools of clients' requests. */
-
 interface Named {
   readonly name: string
   readonly namespace?: string | undefined

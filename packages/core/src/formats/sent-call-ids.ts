@@ -36,7 +36,6 @@ export function sentId(ids: SentCallIds, callId: string): string {
   return ids.get(callId) ?? callId
 }
 
-/** Length of call ids that OpenAI accepts. */
 export const MAX_CALL_ID_CHARS = 64
 
 /** Ids that OpenAI accepts. It has issued its own, however long. */
@@ -56,7 +55,6 @@ export function shortCallIds(
 
 const HALF_PAIR = /[\uD800-\uDBFF]$/
 
-/** Restores the call ids of a thread. */
 export class CallIdRestorer {
   readonly #originals: SentCallIds
 

@@ -39,7 +39,6 @@ export type VendorSettings = {
 /** The vendor takes the setting; the tools or messages of the request have it. */
 export const WITHIN: Writer<unknown> = () => ({})
 
-/** The vendor always caches prompts. */
 export const BY_ITSELF = 'prompts are cached without it'
 
 /** Writes the settings of a request. OPTION_INVALID for the first one that the vendor does not take. */
@@ -77,7 +76,6 @@ function isTaken(written: Fields | string | Instead): written is Fields {
   return typeof written !== 'string' && !(written instanceof Instead)
 }
 
-/** Replaces the settings that a vendor does not take. */
 export function applyFit<Settings extends Partial<ModelSettings>>(
   settings: Settings,
   { unsupported, nearest }: FittedSettings,
@@ -122,7 +120,6 @@ export function knownEffort(
   return new Instead({ reasoningEffort: nearest }, `${model} takes ${efforts.join(', ')}`)
 }
 
-/** Leaves out settings. */
 export function withoutSettings<Settings extends Partial<ModelSettings>>(
   settings: Settings,
   names: readonly SettingName[],

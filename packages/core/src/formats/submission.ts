@@ -23,27 +23,22 @@ export type TurnInput =
 /** Earlier items of a thread that the client keeps. Those of the agent may have data for their vendor. */
 export type HistoryItem =
   | TurnInput
-  | (VendorData &
-      (
-        | {
-            readonly type: 'message'
-            readonly origin: 'agent'
-            readonly content: string
-            readonly name?: string
-          }
-        | { readonly type: 'reasoning'; readonly content: string }
-        | {
-            readonly type: 'function_call'
-            readonly call_id: string
-            readonly name: string
-            readonly arguments: string
-          }
-        | Extract<TurnInput, { type: 'function_call_output' }>
-      ))
-
-interface VendorData {
-  readonly provider_metadata?: Record<string, unknown>
-}
+  | ({ readonly provider_metadata?: Record<string, unknown> } & (
+      | {
+          readonly type: 'message'
+          readonly origin: 'agent'
+          readonly content: string
+          readonly name?: string
+        }
+      | { readonly type: 'reasoning'; readonly content: string }
+      | {
+          readonly type: 'function_call'
+          readonly call_id: string
+          readonly name: string
+          readonly arguments: string
+        }
+      | Extract<TurnInput, { type: 'function_call_output' }>
+    ))
 
 /** What a client may choose of a provider request, apart from input and model. */
 export type SubmissionSettings = Omit<ProviderRequest, 'model' | 'input'>
@@ -80,7 +75,6 @@ export interface Submission {
 /** A request of a vendor's API as a turn. */
 export interface DecodedRequest {
   readonly submission: Submission
-  /** What was ignored, for a header. */
   readonly ignored: readonly string[]
 }
 

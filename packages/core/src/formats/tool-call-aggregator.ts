@@ -167,12 +167,10 @@ export class ToolCallAggregator {
     return [...changes, { change: 'completed', key: call.key, call: call.state }]
   }
 
-  /** Completes every open call, in order. */
   finishAll(): readonly ToolCallChange[] {
     return [...this.#open].flatMap((call) => this.finish([...call.aliases]))
   }
 
-  /** Number of open calls. */
   get size(): number {
     return this.#open.size
   }
@@ -264,7 +262,6 @@ function isOtherId(call: Call, { id }: CallFields): boolean {
   return call.idFrom === 'call' && id !== undefined && id !== call.state.id
 }
 
-/** The item of a `response.*` notification. */
 export function itemOf(notification: Fields): Fields {
   return asFields(notification['item'] ?? notification['output_item'] ?? notification['outputItem'])
 }

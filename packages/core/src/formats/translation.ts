@@ -33,7 +33,6 @@ export interface Translation {
   end(fault?: ErrorObject): readonly StreamEventPayload[]
 }
 
-/** Whether a payload ends its response. */
 export function isTerminal({ type }: StreamEventPayload): boolean {
   return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
 }
@@ -78,7 +77,6 @@ export function callIdsOf(runId: string): () => string {
 // Bounds memory: a runaway call could otherwise use more than all other turns together.
 export const MAX_ARGUMENT_CHARS = 1_000_000
 
-/** The error of a call whose arguments exceed the limit. */
 export function tooLarge(call: string, maxArgumentChars: number): ErrorObject {
   const message = `the arguments of ${call} exceed ${maxArgumentChars} characters`
   return { code: 'TOOL_ARGUMENTS_TOO_LARGE', message }
@@ -101,11 +99,8 @@ export interface FinalFields {
  * follows an end, and a failure ends open items. Items have a key that is stable in the vendor's stream.
  */
 export class ResponseWriter {
-  /** Ids for calls without one. */
   readonly nextCallId: () => string
-  /** Reports an unknown event type. */
   readonly reportUnknown: (type: string) => void
-  /** Maximum characters of one call's arguments. */
   readonly maxArgumentChars: number
   readonly #context: TranslationContext
   readonly #open = new Map<string, OpenItem>()
@@ -114,7 +109,6 @@ export class ResponseWriter {
   #responses = 0
   #nextItemId: () => string
   #usage: Usage | undefined
-  /** The usage that was written last. */
   #reported: Usage | undefined
 
   constructor(context: TranslationContext) {
@@ -130,7 +124,6 @@ export class ResponseWriter {
     return this.#context.responseIds?.has(id) === true ? `${id}:${this.#responseId()}` : id
   }
 
-  /** Returns the payloads since the last call. */
   drain(): readonly StreamEventPayload[] {
     const payloads = this.#payloads
     if (payloads.length > 0) this.#payloads = []
@@ -206,7 +199,6 @@ export class ResponseWriter {
     this.#payloads.push({ type: 'item_delta', item_id, delta_content: text })
   }
 
-  /** The text of an open item so far. */
   textOf(key: string): string {
     return this.#open.get(key)?.text.toString() ?? ''
   }
@@ -256,7 +248,6 @@ export class ResponseWriter {
     this.#open.clear()
   }
 
-  /** Stores the usage so far for the end of the response. */
   setUsage(usage: Usage): void {
     this.#usage = usage
   }
@@ -286,7 +277,6 @@ export class ResponseWriter {
     })
   }
 
-  /** Fails the response and its open items. */
   fail(cause: ErrorObject): void {
     if (this.#phase === 'ended') return
     this.start()

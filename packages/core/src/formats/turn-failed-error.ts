@@ -1,5 +1,6 @@
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
+import { nameList } from './fields.ts'
 
 /** A turn that ended without output, as an error response. */
 export class TurnFailedError extends TurnstreamError {
@@ -7,7 +8,6 @@ export class TurnFailedError extends TurnstreamError {
   readonly status: number
   /** What clients are told. */
   readonly sent: ErrorObject
-  /** Of the turn. */
   readonly failure: ErrorObject
   readonly headers: Record<string, string>
 
@@ -60,24 +60,21 @@ type VendorFailure = Pick<Failure, 'status' | 'message'> & { readonly code?: str
 
 /** Vendor error codes, by HTTP status or in the stream. */
 const VENDOR_CODES = new Map<string, VendorFailure>([
-  ...failures(OURS, 'HTTP_401', 'HTTP_403', 'HTTP_407', 'authentication_error'),
-  ...failures(OURS, 'permission_error'),
-  ...failures(NO_QUOTA, 'HTTP_402', 'billing_error', 'insufficient_quota', 'usage_not_included'),
-  ...failures({ status: 400 }, 'HTTP_400', 'HTTP_415', 'HTTP_422', 'context_length_exceeded'),
-  ...failures({ status: 400 }, 'cyber_policy', 'invalid_prompt', 'invalid_request_error'),
-  ...failures({ status: 400 }, 'inference_hook_denied', 'misalignment_policy_violation'),
-  ...failures(NOT_FOUND, 'HTTP_404', 'model_not_found', 'not_found_error'),
-  ...failures({ status: 413 }, 'HTTP_413', 'request_too_large'),
-  ...failures(LIMITED, 'HTTP_429', 'rate_limit_error', 'rate_limit_exceeded'),
-  ...failures({ status: 503 }, 'HTTP_503', 'HTTP_529', 'overloaded_error'),
-  ...failures({ status: 503 }, 'server_is_overloaded', 'slow_down'),
-  ...failures({ status: 504 }, 'HTTP_408', 'HTTP_504', 'timeout_error'),
-  ...failures(UNCLASSIFIED, 'other', 'sandbox_error', 'session_budget_exceeded'),
-  ...failures(UNCLASSIFIED, 'too_many_denials'),
+  ...failures(OURS, 'HTTP_401 HTTP_403 HTTP_407 authentication_error permission_error'),
+  ...failures(NO_QUOTA, 'HTTP_402 billing_error insufficient_quota usage_not_included'),
+  ...failures({ status: 400 }, 'HTTP_400 HTTP_415 HTTP_422 context_length_exceeded cyber_policy'),
+  ...failures({ status: 400 }, 'inference_hook_denied invalid_prompt invalid_request_error'),
+  ...failures({ status: 400 }, 'misalignment_policy_violation'),
+  ...failures(NOT_FOUND, 'HTTP_404 model_not_found not_found_error'),
+  ...failures({ status: 413 }, 'HTTP_413 request_too_large'),
+  ...failures(LIMITED, 'HTTP_429 rate_limit_error rate_limit_exceeded'),
+  ...failures({ status: 503 }, 'HTTP_503 HTTP_529 overloaded_error server_is_overloaded slow_down'),
+  ...failures({ status: 504 }, 'HTTP_408 HTTP_504 timeout_error'),
+  ...failures(UNCLASSIFIED, 'other sandbox_error session_budget_exceeded too_many_denials'),
 ])
 
-function failures(failure: VendorFailure, ...codes: string[]): [string, VendorFailure][] {
-  return codes.map((code) => [code, failure])
+function failures(failure: VendorFailure, codes: string): [string, VendorFailure][] {
+  return nameList(codes).map((code) => [code, failure])
 }
 
 /** Our codes for client errors. All others are server or provider failures. */

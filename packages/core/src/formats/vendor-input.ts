@@ -7,7 +7,6 @@ import type { Translation } from './translation.ts'
 
 export type InputFormat = 'sse' | 'jsonl'
 
-/** A malformed event. */
 export interface InputFault {
   /** Line number (JSON lines) or event number (SSE), from 1. */
   at: number
@@ -20,7 +19,6 @@ const OPEN_BRACKET = 0x5b
 /** Whitespace and a byte order mark, which may precede anything. */
 const BLANKS = new Set([0x09, 0x0a, 0x0d, 0x20, 0xef, 0xbb, 0xbf])
 
-/** A line, or an SSE event. */
 type InputRecord = string | { data: string }
 
 /** Splits bytes, in any chunks, into events of SSE or JSON lines. Stops at the first malformed one. */
@@ -43,7 +41,6 @@ export class VendorInput {
     return this.#fault
   }
 
-  /** Number of the current line or event, from 1. */
   get position(): number {
     return this.#count
   }

@@ -35,7 +35,6 @@ export function bearer(apiKey: string | undefined): Record<string, string> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
 }
 
-/** An option that this vendor does not support. */
 export function invalidOption(name: string, reason: string): TurnstreamError {
   return new TurnstreamError('OPTION_INVALID', `${name}: ${reason}`)
 }
@@ -53,7 +52,6 @@ export function toolChoiceOf({ tools = [], toolChoice }: ProviderRequest): ToolC
   throw invalidOption('toolChoice', `unknown tool ${toolChoice.name}`)
 }
 
-/** The name that vendors require of a file. */
 export function filenameOf({ filename, media_type }: Attachment): string {
   return filename ?? `file.${media_type.replace(/^.*[/+]/, '')}`
 }
@@ -78,7 +76,6 @@ export function checkBaseUrl(baseUrl: string | undefined): void {
   throw new TurnstreamError('OPTION_INVALID', `baseUrl takes ${BASE_URL_TAKES}`)
 }
 
-/** The output of an unanswered call. */
 export const NOT_RUN = 'The tool was not run'
 
 export type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>
@@ -86,7 +83,6 @@ export type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: 
 /** What the agent did itself; an output here is from a tool that its provider ran. */
 export type AgentItem = Item<'message' | 'reasoning' | 'function_call' | 'function_call_output'>
 
-/** A client call and its result. */
 export interface Answer {
   call: Item<'function_call'>
   output: string
@@ -105,7 +101,6 @@ export type Step =
 
 /** How a vendor recognizes its own items. */
 export interface Ownership {
-  /** Namespace in `provider_metadata`. */
   namespace: string
   /** The field with the vendor's response id of an item. */
   responseField: string
@@ -258,9 +253,7 @@ export interface Vendor<Options extends VendorOptions> {
   readonly id: string
   /** How it recognizes its own items, if it tells its responses apart. */
   readonly ownership?: (providerId: string) => Ownership
-  /** How its models differ. */
   readonly models?: TraitRows
-  /** What its requests may hold. */
   readonly settings?: (options: Options, models: ModelTable) => VendorSettings
   readonly buildRequest: (
     request: ProviderRequest,

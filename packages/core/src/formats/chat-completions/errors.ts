@@ -13,7 +13,6 @@ export function chatErrorBody(refusal: Refusal): OpenaiErrorBody {
   })
 }
 
-/** A failed turn. */
 export function chatError({ code, message }: ErrorObject): ChatError {
   return { error: { message, type: errorType(code), param: null, code } }
 }
@@ -24,7 +23,6 @@ const TYPES_BY_STATUS: Record<string, string> = {
   429: 'rate_limit_error',
 }
 
-/** Derives the error type from codes such as `HTTP_429`. */
 function errorType(code: string): string {
   const status = /^HTTP_(4\d\d)$/.exec(code)?.[1]
   if (status === undefined) return 'server_error'

@@ -1,5 +1,3 @@
-/** Assembles the tool calls of one response. */
-
 import { GrowingText } from '../../async/growing-text.ts'
 import { parseJsonObject } from '../../protocol/json.ts'
 import type { Fields } from '../fields.ts'
@@ -7,7 +5,6 @@ import type { ResponseWriter } from '../translation.ts'
 import type { CallPiece } from './decode.ts'
 
 interface Call {
-  /** Key of its item. */
   key: string
   /** The id it was opened with, the server's or ours. */
   callId: string

@@ -6,12 +6,10 @@ import { type ContentChoice, type ContentChunk, decodeChunk, finishReasonOf } fr
 import { ChatCalls } from './read-calls.ts'
 import { ChatTexts } from './read-texts.ts'
 
-/** The stream of `POST /chat/completions`. */
 export function translateOpenaiChat(context: TranslationContext): Translation {
   return new ChatTranslation(context)
 }
 
-/** State of the current response. */
 interface ResponseState {
   texts: ChatTexts
   calls: ChatCalls

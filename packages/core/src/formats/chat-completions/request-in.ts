@@ -14,7 +14,6 @@ import {
   type ChatFunction,
 } from './schemas.ts'
 
-/** Maps a request to a turn, with the earlier messages as history. */
 export function decodeChatRequest(body: ChatBody): DecodedRequest {
   const ignored = new IgnoredNames()
   const functions = readFunctions(body, ignored)
@@ -65,7 +64,6 @@ export function threadMetadata(body: ChatBody): Record<string, unknown> | undefi
   return Object.keys(given).length === 0 ? undefined : given
 }
 
-/** Names of the tools that are called with a text. */
 export function customToolNames({ tools }: ChatBody): string[] {
   return (tools ?? []).filter(isCustomTool).map(({ custom }) => custom.name)
 }
@@ -118,7 +116,6 @@ function functionDefinition(given: ChatFunction): ToolDefinition {
   }
 }
 
-/** Undefined for a choice of other tools. */
 function toToolChoice({ tool_choice, function_call }: ChatBody): SubmissionSettings['toolChoice'] {
   const choice = tool_choice ?? function_call ?? undefined
   if (choice === undefined || typeof choice === 'string') return choice

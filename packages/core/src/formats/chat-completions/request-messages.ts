@@ -7,7 +7,6 @@ import type { HistoryItem, TurnInput } from '../submission.ts'
 import type { ChatMessage } from './schemas.ts'
 
 interface ChatThread {
-  /** Whether a message has a name. */
   readonly hasNames: boolean
   /** Everything up to the last assistant message; missing if there is none. */
   readonly history?: readonly HistoryItem[]
@@ -53,7 +52,6 @@ const PART = nameSet('type text refusal image_url file')
 const IMAGE = nameSet('url detail')
 const FILE = nameSet('file_data filename')
 
-/** Names unknown fields of a message. */
 function ignoreFields(message: ChatMessage, ignored: IgnoredNames): void {
   const place = 'messages[]'
   ignored.addUnknown(message, MESSAGE[message.role], place)
@@ -72,7 +70,6 @@ function ignoreFields(message: ChatMessage, ignored: IgnoredNames): void {
   }
 }
 
-/** A call without a result yet. */
 interface OpenCall {
   readonly name: string
   readonly param: string

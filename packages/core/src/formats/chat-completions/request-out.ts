@@ -38,7 +38,6 @@ export interface OpenaiChatVendorOptions extends VendorOptions {
 const OPENAI_CHAT_ID = 'openai-chat'
 const BASE_URL = 'https://api.openai.com/v1'
 
-/** Converts a `ProviderRequest` to `POST /chat/completions`. */
 export function buildOpenaiChatRequest(
   request: ProviderRequest,
   options: OpenaiChatVendorOptions & Pick<RequestOptions, 'models'>,
@@ -96,7 +95,6 @@ function toolFields(request: ProviderRequest): Fields {
 }
 
 interface Target {
-  /** Of the provider. */
   id: string
   callIds: SentCallIds
 }

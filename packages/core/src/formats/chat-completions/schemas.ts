@@ -19,7 +19,6 @@ import {
 } from '../request-schemas.ts'
 
 const MAX_MESSAGES = 2048
-/** Tool names in a request. */
 const MAX_NAME_CHARS = 64
 /** Ids and names in earlier messages, which another server may have created. */
 const MAX_EARLIER_NAME_CHARS = 200

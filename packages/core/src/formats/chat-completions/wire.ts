@@ -90,7 +90,6 @@ export interface ChatCompletion extends Omit<ChatChunkHead, 'object'> {
   usage?: ChatUsage
 }
 
-/** A call with its arguments so far. */
 export function toToolCall(
   { callId: id, name }: Pick<AnswerItem, 'callId' | 'name'>,
   args: string,
@@ -103,7 +102,6 @@ export function toToolCall(
 
 /** What the client received, as far as it determines the finish reason. */
 interface Given {
-  /** The arguments of each call. */
   calls: readonly string[]
   refusal: boolean
   /** Whether calls are sent as `function_call`. */

@@ -43,7 +43,6 @@ export interface ChatCompletionsOptions {
   customTools?: readonly string[]
 }
 
-/** A text of the message. */
 interface Text {
   readonly field: ChatTextField
   /** What the client has received. */
@@ -68,7 +67,6 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
     content: [],
     refusal: [],
   }
-  /** The index of each call. */
   readonly #calls = new Map<AnswerItem, number>()
   /** The SSE frames of deltas before and after their text. */
   readonly #frames = new Map<ChatTextField, { readonly before: string; readonly after: string }>()

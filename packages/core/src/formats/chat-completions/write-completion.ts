@@ -27,7 +27,6 @@ export function toChatCompletion(
   return 'object' in result ? result : chatError(result)
 }
 
-/** Returns the completion, or why there is none. */
 export function chatCompletion(
   { items, ended }: AnswerItems,
   options: ChatCompletionOptions,
@@ -75,7 +74,6 @@ function messageOf(
   }
 }
 
-/** The older form holds one call. */
 function callFields(
   calls: readonly AnswerItem[],
   { legacyFunctions, customTools = [] }: ChatCompletionOptions,

@@ -4,9 +4,9 @@ import type { ChatFrame } from './wire.ts'
 import { type ChatCompletionsOptions, ChatWriter } from './write-chunks.ts'
 
 /** Encodes one response, event by event, as Chat Completions chunks. */
-export class ChatCompletionsEncoder extends AnswerEncoder<ChatFrame, ChatWriter> {
+export class ChatCompletionsEncoder extends AnswerEncoder<ChatFrame> {
   constructor(options: ChatCompletionsOptions) {
-    super(() => new ChatWriter(options))
+    super(new ChatWriter(options))
   }
 }
 

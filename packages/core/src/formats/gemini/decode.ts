@@ -12,7 +12,6 @@ import {
 } from '../fields.ts'
 import type { FinishReason } from '../translation.ts'
 
-/** Namespace in `provider_metadata`. */
 export const NAMESPACE = 'google'
 
 /** Metadata of an item: the response's metadata, the item's signature, and `fields`. */
@@ -42,13 +41,11 @@ export interface WireCall {
   kind: 'call'
   id: string | undefined
   name: string | undefined
-  /** JSON text of the complete arguments. */
   args: string | undefined
   partialArgs: readonly PartialArg[]
   willContinue: boolean
 }
 
-/** Why the model stopped, or was blocked. */
 export interface WireFinish {
   word: string
   isBlocked: boolean
@@ -61,7 +58,6 @@ export type GeminiEvent = ReturnType<typeof decodeEvent>
 
 const KNOWN_FIELDS = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'responseId']
 
-/** Name of an event that is not part of this protocol. */
 export function unknownType(json: Fields): string | undefined {
   if (KNOWN_FIELDS.some((name) => name in json)) return undefined
   return Object.keys(json)[0] ?? 'an empty object'

@@ -3,7 +3,6 @@ import type { Fields } from '../fields.ts'
 import type { ResponseWriter } from '../translation.ts'
 import type { ItemMetadata, PartialArg, WireCall, WirePart } from './decode.ts'
 
-/** A call with incomplete arguments. */
 interface OpenCall {
   key: string
   args: PartialArgs
@@ -29,7 +28,6 @@ export class GeminiCalls {
     this.#metadata = metadata
   }
 
-  /** Whether calls await a result. */
   get hasCalls(): boolean {
     return this.#hasCalls
   }
@@ -37,9 +35,7 @@ export class GeminiCalls {
   add(call: WireCall, signature: string | undefined): Fault {
     const { name, id } = call
     if (name === undefined) {
-      return this.#open === undefined
-        ? 'functionCall has no name'
-        : this.#continue(this.#open, call)
+      return this.#open ? this.#continue(this.#open, call) : 'functionCall has no name'
     }
     this.#finishOpen()
     this.#hasCalls = true
@@ -67,10 +63,14 @@ export class GeminiCalls {
   }
 
   #finishOpen(): void {
-    if (this.#open === undefined) return
-    const { key, args } = this.#open
+    const open = this.#takeOpen()
+    if (open !== undefined) this.#writer.finishCall(open.key, { content: open.args.toString() })
+  }
+
+  #takeOpen(): OpenCall | undefined {
+    const open = this.#open
     this.#open = undefined
-    this.#writer.finishCall(key, { content: args.toString() })
+    return open
   }
 
   addCode({ id, args, code, signature }: Extract<WirePart, { kind: 'code' }>): void {
@@ -97,7 +97,7 @@ export class GeminiCalls {
 
   /** The response is complete but an open call is not: it must not run. */
   finish(): void {
-    const { key } = this.#open ?? {}
+    const key = this.#open?.key
     this.showOpen()
     if (key === undefined) return
     this.#writer.failItem(key, {
@@ -108,10 +108,8 @@ export class GeminiCalls {
 
   /** The input ended: emits incomplete calls unchanged. */
   showOpen(): void {
-    if (this.#open === undefined) return
-    const { key, args } = this.#open
-    this.#open = undefined
-    this.#writer.append(key, args.toString())
+    const open = this.#takeOpen()
+    if (open !== undefined) this.#writer.append(open.key, open.args.toString())
   }
 
   #nextKey(): string {
@@ -150,7 +148,6 @@ export class PartialArgs {
     return this.#length
   }
 
-  /** False for an invalid path. */
   add({ path, value }: PartialArg): boolean {
     const steps = stepsOf(path)
     if (steps === undefined) return false

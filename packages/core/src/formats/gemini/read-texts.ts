@@ -43,7 +43,6 @@ export class GeminiTexts {
     this.#reach('attachment').attachments.push(part)
   }
 
-  /** The latest grounding metadata. */
   addSources(sources: Fields): void {
     this.#sources = { ...this.#sources, ...sources }
   }

@@ -24,7 +24,6 @@ export function translateGemini(context: TranslationContext): Translation {
   return new GeminiTranslation(context)
 }
 
-/** State of the current response. */
 interface ResponseState {
   id: string | undefined
   texts: GeminiTexts

@@ -24,7 +24,6 @@ function thinking(thinkingBudget: number): Fields {
   return generation({ thinkingConfig: { thinkingBudget, includeThoughts: thinkingBudget !== 0 } })
 }
 
-/** The settings of `streamGenerateContent`. */
 export const GEMINI_SETTINGS: VendorSettings = {
   strict: 'Gemini does not support strict schemas',
   name: NO_SUCH,

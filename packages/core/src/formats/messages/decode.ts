@@ -12,7 +12,6 @@ import {
   toJson,
 } from '../fields.ts'
 
-/** Namespace in `provider_metadata`. */
 export const NAMESPACE = 'anthropic'
 
 /** Token counts from the vendor. They are totals, so each replaces the previous one. */
@@ -146,7 +145,6 @@ export function decodeUsage(value: unknown): WireUsage {
   }
 }
 
-/** Invalid counts are omitted. */
 function count(name: keyof WireUsage, value: unknown): WireUsage {
   return isIndex(value) ? { [name]: value } : {}
 }

@@ -5,42 +5,22 @@ import type { Refusal } from '../request-errors.ts'
 import { TurnFailedError } from '../turn-failed-error.ts'
 import type { MessagesError } from './wire.ts'
 
-/** Anthropic's reasons for refusing a request of a message thread, by which its clients choose what to send instead. */
-interface ThreadRefusal {
-  readonly error_code: 'thread_not_found' | 'thread_unsupported_request'
-  readonly unsupported?: readonly string[]
-}
-
-/** A request that may lack the messages before it. */
+/** A request that may lack the messages before it. Clients choose by the details what to send instead. */
 export class MessageThreadError extends TurnstreamError {
   override readonly name = 'MessageThreadError'
-  readonly details: ThreadRefusal
+  readonly details: { readonly error_code: string; readonly unsupported?: readonly string[] }
 
-  private constructor(
-    code: 'TURN_UNKNOWN' | 'REQUEST_INVALID',
-    why: string,
-    details: ThreadRefusal,
-  ) {
-    super(code, why)
-    this.details = details
-  }
-
-  /** Clients send all messages again, in a new thread. */
-  static notFound(): MessageThreadError {
-    const why = 'thread: message threads are not stored; send all messages'
-    return new MessageThreadError('TURN_UNKNOWN', why, { error_code: 'thread_not_found' })
-  }
-
-  static unsupported(): MessageThreadError {
-    const details = {
-      error_code: 'thread_unsupported_request',
-      unsupported: ['thread.type'],
-    } as const
-    return new MessageThreadError('REQUEST_INVALID', 'thread.type: must be create', details)
+  constructor(isContinued: boolean) {
+    if (isContinued) {
+      super('TURN_UNKNOWN', 'thread: message threads are not stored; send all messages')
+      this.details = { error_code: 'thread_not_found' }
+    } else {
+      super('REQUEST_INVALID', 'thread.type: must be create')
+      this.details = { error_code: 'thread_unsupported_request', unsupported: ['thread.type'] }
+    }
   }
 }
 
-/** Anthropic's types of errors, by status. */
 const TYPES: Record<number, string> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -70,7 +50,6 @@ function codes(status: number, names: string): [code: string, status: number][] 
   return nameList(names).map((code) => [code, status])
 }
 
-/** An error within a stream. */
 export function messagesError({ code, message }: ErrorObject): MessagesError {
   const type = TYPES[CODE_STATUSES.get(code) ?? 0] ?? 'api_error'
   return { type: 'error', error: { type, message }, request_id: null }

@@ -1,6 +1,5 @@
 import type { ModelTraits, TraitRows } from '../model-traits.ts'
 
-/** Efforts that become a budget. */
 export const BY_BUDGET = ['none', 'minimal', 'low', 'medium', 'high'] as const
 const ALL = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 

@@ -32,12 +32,10 @@ const FINISH_REASONS = new Map<string, FinishReason>([
   ['refusal', 'refusal'],
 ])
 
-/** The stream of `POST /v1/messages`. */
 export function translateAnthropicMessages(context: TranslationContext): Translation {
   return new MessagesTranslation(context)
 }
 
-/** An open content block. */
 interface OpenBlock {
   readonly key: string
   /** Deltas complete it. */
@@ -46,7 +44,6 @@ interface OpenBlock {
   readonly run: TextRun | undefined
 }
 
-/** State of the current message. */
 interface MessageState {
   /** Metadata of all its items. */
   common: Fields

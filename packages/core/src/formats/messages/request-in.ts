@@ -20,7 +20,6 @@ import type { MessagesBody } from './schemas.ts'
 export type Countable = Pick<MessagesBody, 'model' | 'messages' | 'system' | 'tools'> &
   Partial<Omit<MessagesBody, 'model' | 'messages' | 'system' | 'tools'>>
 
-/** Maps a request to a turn. Throws RequestInvalidError. */
 export function decodeMessagesRequest(body: Countable): DecodedRequest {
   const ignored = new IgnoredNames()
   const items = decodeMessages(body, ignored)

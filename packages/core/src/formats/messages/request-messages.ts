@@ -36,7 +36,6 @@ function systemBlocks(system: MessagesBody['system'], ignored: IgnoredNames): st
 
 const MESSAGE = nameSet('role content')
 
-/** Fields of the blocks that are read. */
 const BLOCKS: Readonly<Record<string, ReadonlySet<unknown>>> = {
   text: TEXT,
   image: nameSet('type source cache_control'),
@@ -121,7 +120,6 @@ class MessageReader {
     return images
   }
 
-  /** An image or a document. */
   #read(block: Block, path: string): Attachment[] {
     const { type, source, title } = block
     if ((type !== 'image' && type !== 'document') || !isRecord(source)) {
@@ -182,7 +180,6 @@ class MessageReader {
   }
 }
 
-/** A document of text, or a search result. */
 function plainText({ type, source, title, content }: Block): string | undefined {
   if (type === 'search_result')
     return joinTexts([title, source].filter(isText).concat(textsOf(content)))

@@ -199,7 +199,6 @@ function callBlock(item: Item<'function_call'>, ids: SentCallIds): Fields {
   return { ...rest, id: sentId(ids, call_id), name, input: inputOf(args) }
 }
 
-/** The result of a vendor-run tool, unchanged. */
 function executedResultBlock(item: Item<'function_call_output'>, ids: SentCallIds): Fields {
   const rest = asFields(vendorFields(NAMESPACE, item)?.['block'])
   return { ...rest, tool_use_id: sentId(ids, item.call_id), content: resultContent(item) }
@@ -223,7 +222,6 @@ function attachmentBlock({ type, media_type, data, filename }: Attachment): Fiel
   return { type: 'document', source, ...(filename !== undefined && { title: filename }) }
 }
 
-/** The vendor's original blocks, unless the text has changed. */
 function messageBlocks(item: Item<'message'>): Fields[] {
   const { content } = item
   const { block, blocks } = vendorFields(NAMESPACE, item) ?? {}

@@ -17,7 +17,7 @@ const contentSchema = z.union(
 /** Only a request that creates a thread has all messages. Others are refused before what they lack. */
 const threadSchema = z.looseObject({ type: z.string().max(100) }).refine(({ type }) => {
   if (type === 'create') return true
-  throw type === 'continue' ? MessageThreadError.notFound() : MessageThreadError.unsupported()
+  throw new MessageThreadError(type === 'continue')
 })
 
 const messagesFields = {
@@ -63,7 +63,6 @@ export const messagesBodySchema = z
 
 export type MessagesBody = z.infer<typeof messagesBodySchema>
 
-/** `POST /v1/messages/count_tokens`. */
 export const countTokensBodySchema = z.looseObject(messagesFields).meta({
   id: 'CountTokensRequest',
   examples: [{ model: 'MODEL', messages: [{ role: 'user', content: 'Hello' }] }],
@@ -78,7 +77,6 @@ export const messageSchema = z
   })
   .meta({ id: 'AnthropicMessage', description: "A message in Anthropic's format" })
 
-/** The `data` of a frame. */
 export const messagesEventSchema = z.looseObject({ type: z.string() }).meta({ id: 'MessagesEvent' })
 
 export const tokenCountSchema = z.object({ input_tokens: z.int() }).meta({ id: 'TokenCount' })

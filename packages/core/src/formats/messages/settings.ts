@@ -10,7 +10,6 @@ const DEFAULT_MAX_TOKENS = 8192
 /** For models that decide themselves how much to think: the limit includes it. Their own limit is 128,000. */
 const ADAPTIVE_MAX_TOKENS = 32_000
 
-/** Minimum thinking budget of the API. */
 const MIN_THINKING_TOKENS = 1024
 
 /** In tokens. The highest, plus the default for the answer, is below the limit of some models, 32,000. */
@@ -22,7 +21,6 @@ const NO_SUCH = 'Anthropic has no such parameter'
 const IS_FORCED = 'it cannot be combined with a forced call'
 const NOT_WITH_THINKING = 'it cannot be combined with thinking'
 
-/** Of models by their names alone. */
 const DEFAULT_MODELS = new ModelTable(CLAUDE_MODELS)
 
 /** The settings of `POST /v1/messages`. The API refuses contradictions with a 400 that does not name our parameter. */

@@ -30,7 +30,6 @@ export interface MessagesHead {
 
 const NOT_STOPPED = { stop_reason: null, stop_sequence: null }
 
-/** An item as a content block. */
 interface Block {
   readonly kind: 'text' | 'thinking' | 'tool_use' | 'redacted_thinking'
   readonly callId: string
@@ -56,7 +55,6 @@ const FRAME_END = '}}\n\n'
  */
 export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   readonly #head: MessagesHead
-  readonly #inputChars: () => number
   readonly #blocks = new Map<AnswerItem, Block>()
   /** Not ended for the client yet, in order. The first one may be open. */
   readonly #queue: Block[] = []
@@ -73,14 +71,14 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   #withdrawn: ErrorObject | undefined
   /** The input as the provider had counted it before the answer. */
   #startUsage: Omit<MessagesUsage, 'output_tokens'> | undefined
-  /** The last events. */
   #ending: MessagesEvent[] = []
   #events: MessagesEvent[] = []
 
-  constructor(head: MessagesHead, inputChars: () => number) {
+  #inputChars = 0
+
+  constructor(head: MessagesHead) {
     this.#head = head
     this.#model = head.model
-    this.#inputChars = inputChars
   }
 
   get isOver(): boolean {
@@ -123,6 +121,10 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   start({ model_id, parameters }: StreamEventPayload<'response_start'>): void {
     const model = parameters?.['model']
     this.#model = typeof model === 'string' ? model : model_id
+  }
+
+  input(chars: number): void {
+    this.#inputChars += chars
   }
 
   open(item: AnswerItem): void {
@@ -168,7 +170,6 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
     this.#advance()
   }
 
-  /** Thinking that the vendor encrypted. */
   opaque({ anthropic }: Record<string, unknown>): void {
     const { type, data } = asFields(asFields(anthropic)['block'])
     if (type !== 'redacted_thinking' || typeof data !== 'string') return
@@ -244,7 +245,6 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
     this.#events.push({ type: 'message_start', message: this.#startMessage() })
   }
 
-  /** The message before its content. */
   #startMessage(): MessagesObject {
     const start = { content: [], ...NOT_STOPPED }
     return { ...this.message, ...start, usage: { ...this.#estimate(), ...this.#startUsage } }
@@ -254,7 +254,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   #estimate(): MessagesUsage {
     const sent = this.#content.reduce((sum, block) => sum + block.sent.length, 0)
     return {
-      input_tokens: Math.ceil(this.#inputChars() / CHARS_PER_TOKEN),
+      input_tokens: Math.ceil(this.#inputChars / CHARS_PER_TOKEN),
       output_tokens: Math.ceil(sent / CHARS_PER_TOKEN),
       cache_creation_input_tokens: 0,
       cache_read_input_tokens: 0,
@@ -336,7 +336,6 @@ function toContent(block: Block, isStart = false): MessagesBlock {
   }
 }
 
-/** The events that give a new client a block so far. */
 function joinBlock(block: Block, index: number): MessagesEvent[] {
   const { kind, sent, end } = block
   const hasDelta = sent !== '' && kind !== 'redacted_thinking'

@@ -14,7 +14,6 @@ import {
 } from '../fields.ts'
 import type { FinishReason } from '../translation.ts'
 
-/** An output item from the vendor. */
 export interface WireItem extends Fields {
   type: string
 }
@@ -30,11 +29,9 @@ export interface TextPiece {
   isWhole: boolean
 }
 
-/** The end of a response that did not fail. */
 export interface ResponseEnd {
   kind: 'ended'
   status: 'completed' | 'incomplete'
-  /** The vendor's reason. */
   word: string
   output: readonly WireItem[]
   usage: Usage | undefined
@@ -85,7 +82,6 @@ const OTHER_EVENTS = {
   'audio.transcript': ['delta', 'done'],
 }
 
-/** Every known type, used or not. */
 export const RESPONSES_EVENT_TYPES: ReadonlySet<string> = new Set([
   'error',
   ...TEXT_EVENTS.keys(),

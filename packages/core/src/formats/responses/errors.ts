@@ -38,7 +38,6 @@ export function responsesError(error: ErrorObject): ResponsesError {
   return { code: known ?? code, message: message + hint }
 }
 
-/** The type of an `error` event, from the code. */
 export function errorTypeOf(code: string): string {
   if (code === 'rate_limit_exceeded') return 'rate_limit_error'
   return CLIENT_CODES.has(code) ? 'invalid_request_error' : 'server_error'

@@ -3,6 +3,7 @@
 import { isRecord } from '../../protocol/json.ts'
 import { asString, type Fields, nameSet, toJson } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
+import type { CallFields } from '../tool-call-aggregator.ts'
 import type { ResponseWriter } from '../translation.ts'
 import type { WireItem } from './decode.ts'
 
@@ -12,7 +13,6 @@ const INPUT_START = '{"input":"'
 const INPUT_END = '"}'
 
 interface OpenCall {
-  /** Key of its item. */
   key: string
   /** The vendor's id, or ours. */
   callId: string
@@ -20,7 +20,6 @@ interface OpenCall {
   id: string | undefined
   name: string | undefined
   isCustom: boolean
-  /** Whether any arguments were streamed. */
   hasGrown: boolean
   /** Whether the arguments are complete: later fragments are dropped. */
   isSettled: boolean
@@ -28,17 +27,8 @@ interface OpenCall {
   args: string | undefined
 }
 
-/** Fields of a call from the vendor. */
-interface CallFields {
-  id?: string | undefined
-  itemId?: string | undefined
-  name?: string | undefined
-  args?: string | undefined
-}
-
 export class Calls {
   readonly #writer: ResponseWriter
-  /** By item key. */
   readonly #open = new Map<string, OpenCall>()
   readonly #unanswered = new Set<string>()
   #count = 0
@@ -96,7 +86,6 @@ export class Calls {
     if (this.#writer.finishCall(key, final)) this.#unanswered.add(call_id)
   }
 
-  /** Ends the calls still open at the end of the response. */
   finishAll(): void {
     for (const [itemKey, { isCustom }] of this.#open) {
       this.finish(itemKey, { type: isCustom ? 'custom_tool_call' : 'function_call' })
@@ -130,7 +119,6 @@ export class Calls {
     }
   }
 
-  /** Writes an output that is a separate item. */
   finishOutput(itemKey: string, item: WireItem): void {
     const text = asString(item['output']) ?? toJson(split(item).results) ?? '{}'
     this.#writeOutput(itemKey, item, { text, kept: item })
@@ -201,7 +189,6 @@ function escaped(text: string): string {
 
 /** Fields with the result of a vendor tool; all others are input. */
 const RESULT_FIELDS = nameSet('error output outputs result results sources status tools')
-/** Identifying fields. */
 const NAME_FIELDS = nameSet('call_id id type')
 
 /** Their output is a separate item, also if the vendor runs them. */

@@ -11,7 +11,6 @@ interface TextItem {
   /** Key of the item in the writer. */
   key: string
   type: TextItemType
-  /** Parts that have started. */
   parts: Set<string>
   /** The growing part, and its start in the item's text. */
   kind: PartKind | undefined
@@ -63,17 +62,8 @@ export class TextItems {
     const key = `${type} ${itemKey}`
     const known = this.#open.get(key)
     if (known !== undefined) return (this.#last = known)
-    const item: TextItem = {
-      itemKey,
-      key,
-      type,
-      parts: new Set(),
-      kind: undefined,
-      index: 0,
-      partStart: 0,
-      isRefusal: false,
-      annotations: [],
-    }
+    const start = { kind: undefined, index: 0, partStart: 0, isRefusal: false }
+    const item: TextItem = { itemKey, key, type, parts: new Set(), annotations: [], ...start }
     this.#open.set(key, item)
     this.#last = item
     // The first part shows whether a message is a refusal, which must be emitted first.
@@ -81,17 +71,13 @@ export class TextItems {
     return item
   }
 
-  /** Opens an item before its text is known. */
   openAtOnce(type: TextItemType, itemKey: string): void {
     this.#show(this.open(type, itemKey))
   }
 
   #show({ key, type, isRefusal }: TextItem): void {
-    this.#writer.openItem(
-      key,
-      type,
-      isRefusal ? { provider_metadata: { openai: { refusal: true } } } : {},
-    )
+    const fields = isRefusal ? { provider_metadata: { openai: { refusal: true } } } : {}
+    this.#writer.openItem(key, type, fields)
   }
 
   /** Adds text to a part, or what the deltas of a complete part omitted. A difference waits for the item. */
@@ -127,7 +113,6 @@ export class TextItems {
     this.#writer.finishItem(item.key, { content, provider_metadata: { openai: metadata } })
   }
 
-  /** Ends the items still open at the end of the response. */
   finishAll(): void {
     for (const { type, itemKey } of this.#open.values()) this.finish(type, itemKey, { type })
   }

@@ -21,7 +21,6 @@ import { TextItems } from './read-texts.ts'
 /** Items that readers do not need but the vendor wants back. */
 const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
 
-/** Translates an OpenAI Responses stream. */
 export function translateOpenaiResponses(context: TranslationContext): Translation {
   return new OpenaiResponsesTranslation(context)
 }
@@ -33,7 +32,6 @@ export abstract class ResponsesTranslation extends WriterTranslation {
   protected readonly done = new Set<string>()
   /** Whether any output has been streamed. */
   protected hasItems = false
-  /** Whether the open response has been announced. */
   #isAnnounced = false
 
   /** A new start inside a response abandons what came before. */
@@ -118,7 +116,6 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
     }
   }
 
-  /** Handles item events other than text. */
   #takeDetail(type: string, event: Fields): void {
     const itemKey = this.#reach(event)
     if (itemKey === undefined) return

@@ -29,14 +29,12 @@ import { decodeResponsesInput, type FindItem, OPAQUE } from './request-items.ts'
 import { MAX_INPUT_ITEMS, type ResponsesBody } from './schemas.ts'
 import { type NamedTool, namedTools } from './tool-names.ts'
 
-/** What a request refers to. */
 export interface Earlier {
   /** The context of `previous_response_id`. */
   readonly items: readonly HistoryItem[]
   readonly findItem: FindItem
 }
 
-/** Maps a request to a turn. Throws ParameterError. */
 export function decodeResponsesRequest(
   body: ResponsesBody,
   { items: earlier, findItem }: Earlier,
@@ -168,7 +166,6 @@ function toToolChoice(
   throw new ParameterError('tool_choice', `forces the tool ${name}, which is not in tools`)
 }
 
-/** Parameters that the response repeats. */
 const REPEATED = nameList(
   'background frequency_penalty include instructions max_output_tokens metadata model',
   'parallel_tool_calls presence_penalty previous_response_id prompt_cache_key safety_identifier',

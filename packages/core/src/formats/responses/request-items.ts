@@ -211,7 +211,6 @@ class InputReader {
   }
 }
 
-/** A text or an attachment. */
 type Piece = string | Attachment
 
 function textOf(pieces: readonly Piece[]): string {
@@ -246,7 +245,6 @@ export function bareReasoningId(item: unknown): string | undefined {
 
 const ITEM_ID = /^(?:msg|fco?|rs|ctc)_(.+)$/
 
-/** An item id without its prefix. */
 export function withoutPrefix(id: string): string {
   return ITEM_ID.exec(id)?.[1] ?? id
 }

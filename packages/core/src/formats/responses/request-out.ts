@@ -253,7 +253,6 @@ function vendorItemOf(item: OutputItem): WireItem | undefined {
   return isWireItem(fields) ? fields : undefined
 }
 
-/** The vendor's original parts, unless the text has changed. */
 function contentOf(item: Item<'message'>): Fields[] {
   const { content, annotations, refusal }: Fields = vendorItemOf(item) ?? {}
   const parts = asList(content).filter(isRecord)

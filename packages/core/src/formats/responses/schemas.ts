@@ -74,7 +74,6 @@ export const responsesBodySchema = z
 
 export type ResponsesBody = z.infer<typeof responsesBodySchema>
 
-/** `POST /v1/responses/input_tokens`. */
 export const inputTokensBodySchema = z
   .looseObject({ ...responsesFields, model: responsesFields.model.optional() })
   .meta({ id: 'InputTokensRequest', examples: [{ model: 'MODEL', input: 'Hello' }] })

@@ -185,22 +185,6 @@ export interface ResponsesItemPlace {
 
 export type ResponsesEvent = ResponsesUnnumberedEvent & { sequence_number: number }
 
-interface InContent {
-  content_index: 0
-}
-
-interface InSummary {
-  summary_index: 0
-}
-
-/** The fragments of a text, and the whole of it in `Field`. */
-type TextEvents<Name extends string, Place, Field extends string = 'text'> = ResponsesItemPlace &
-  Place &
-  ({ type: `${Name}.delta`; delta: string } | ({ type: `${Name}.done` } & Record<Field, string>))
-
-type PartEvents<Name extends string, Place, Part> = ResponsesItemPlace &
-  Place & { type: `${Name}.added` | `${Name}.done`; part: Part }
-
 /** An event without its place in the stream. */
 export type ResponsesUnnumberedEvent =
   | {
@@ -212,14 +196,33 @@ export type ResponsesUnnumberedEvent =
       output_index: number
       item: ResponsesItem
     }
-  | PartEvents<'response.content_part', InContent, ResponsesPart | ResponsesReasoningText>
-  | PartEvents<'response.reasoning_summary_part', InSummary, ResponsesSummaryText>
-  | TextEvents<'response.output_text', InContent & { logprobs: [] }>
-  | TextEvents<'response.refusal', InContent, 'refusal'>
-  | TextEvents<ResponsesReasoningName, InContent>
-  | TextEvents<'response.reasoning_summary_text', InSummary>
-  | TextEvents<'response.function_call_arguments', unknown, 'name' | 'arguments'>
-  | TextEvents<'response.custom_tool_call_input', unknown, 'input'>
+  | (ResponsesItemPlace & { content_index: 0 } & (
+        | {
+            type: 'response.content_part.added' | 'response.content_part.done'
+            part: ResponsesPart | ResponsesReasoningText
+          }
+        | { type: 'response.output_text.delta'; delta: string; logprobs: [] }
+        | { type: 'response.output_text.done'; text: string; logprobs: [] }
+        | { type: 'response.refusal.delta'; delta: string }
+        | { type: 'response.refusal.done'; refusal: string }
+        | { type: `${ResponsesReasoningName}.delta`; delta: string }
+        | { type: `${ResponsesReasoningName}.done`; text: string }
+      ))
+  | (ResponsesItemPlace & { summary_index: 0 } & (
+        | {
+            type: 'response.reasoning_summary_part.added' | 'response.reasoning_summary_part.done'
+            part: ResponsesSummaryText
+          }
+        | { type: 'response.reasoning_summary_text.delta'; delta: string }
+        | { type: 'response.reasoning_summary_text.done'; text: string }
+      ))
+  | (ResponsesItemPlace &
+      (
+        | { type: 'response.function_call_arguments.delta'; delta: string }
+        | { type: 'response.function_call_arguments.done'; name: string; arguments: string }
+        | { type: 'response.custom_tool_call_input.delta'; delta: string }
+        | { type: 'response.custom_tool_call_input.done'; input: string }
+      ))
   | { type: 'error'; error: { type: string; code: string; message: string; param: null } }
 
 export function responsesUsage(usage: Usage): ResponsesUsage {
@@ -237,7 +240,6 @@ const ANNOTATIONS = nameSet('container_file_citation file_citation file_path url
 
 type Metadata = Record<string, unknown> | undefined
 
-/** The annotations of a text that came from OpenAI. */
 export function annotationsOf(metadata: Metadata): unknown[] {
   const { annotations } = asFields(metadata?.['openai'])
   return asList(annotations).filter((each) => isRecord(each) && ANNOTATIONS.has(each['type']))
@@ -249,7 +251,6 @@ export function phaseOf(metadata: Metadata): { phase?: string } {
   return typeof phase === 'string' ? { phase } : {}
 }
 
-/** The value of `include` that asks for it. */
 export const ENCRYPTED_CONTENT = 'reasoning.encrypted_content'
 
 /** The reasoning that only OpenAI can read, byte for byte. */

@@ -50,7 +50,6 @@ export interface ResponsesWriterOptions extends ResponsesHead {
   readonly omitted?: ReadonlySet<string> | undefined
 }
 
-/** An item with its place in the output. */
 interface Shown {
   readonly item: AnswerItem
   readonly id: string
@@ -96,7 +95,7 @@ const FORMS = {
 /** Writes one response as the events of OpenAI's Responses API, numbered from 0. */
 export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   readonly #head: ResponsesHead
-  readonly #inputChars: () => number
+  #inputChars = 0
   readonly #openResponses: boolean
   readonly #shown = new Map<AnswerItem, Shown>()
   /** The number of the last event that is left out. */
@@ -117,11 +116,9 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   constructor(
     { openResponses, hasEncryptedContent, omitted, ...head }: ResponsesWriterOptions,
     startingAfter: number,
-    inputChars: () => number,
   ) {
     this.#head = head
     this.#startingAfter = startingAfter
-    this.#inputChars = inputChars
     this.#omitted = omitted ?? new Set()
     this.#hasEncryptedContent = hasEncryptedContent === true
     this.#openResponses = openResponses === true
@@ -180,6 +177,10 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
     const { response } = this
     this.#push({ type: 'response.created', response })
     this.#push({ type: 'response.in_progress', response })
+  }
+
+  input(chars: number): void {
+    this.#inputChars += chars
   }
 
   open(item: AnswerItem): void {
@@ -321,7 +322,7 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
     if (usage !== undefined) return responsesUsage(usage)
     if (kind !== 'done') return null
     const chars = [...this.#shown.keys()].reduce((sum, { text }) => sum + text.length, 0)
-    const prompt_tokens = Math.ceil(this.#inputChars() / CHARS_PER_TOKEN)
+    const prompt_tokens = Math.ceil(this.#inputChars / CHARS_PER_TOKEN)
     const completion_tokens = Math.ceil(chars / CHARS_PER_TOKEN)
     const total_tokens = prompt_tokens + completion_tokens
     return responsesUsage({ prompt_tokens, completion_tokens, total_tokens })

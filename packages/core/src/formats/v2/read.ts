@@ -7,9 +7,8 @@ import {
   streamEventFault,
 } from '../../protocol/stream-event-guard.ts'
 import type { EventReader } from '../format.ts'
+import { isTerminal } from '../translation.ts'
 import { type InputFault, VendorInput } from '../vendor-input.ts'
-
-const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
 
 /** Raw events as input: passed on unchanged, and ended as an error when truncated. */
 export class V2Reader implements EventReader {
@@ -47,12 +46,11 @@ export class V2Reader implements EventReader {
     const { payload } = event
     this.#openItems.apply(payload)
     if (payload.type === 'response_start') this.#isOpen = true
-    if (TERMINALS.has(payload.type)) this.#isOpen = false
+    if (isTerminal(payload)) this.#isOpen = false
     this.#last = event
     this.#events.push(event)
   }
 
-  /** Ends open items as errors. */
   #truncate(): void {
     if (this.#last === undefined) return
     const { run_id, trace_context, timestamp } = this.#last

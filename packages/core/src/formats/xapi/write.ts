@@ -34,7 +34,6 @@ export function asCreated(record: {
   return JSON.stringify({ ...output, status: 'create' })
 }
 
-/** The fields of a text snapshot that an append needs. */
 export interface TextSnapshot {
   readonly itemId: string
   readonly content: string
@@ -85,7 +84,6 @@ export function appendSse(id: string | undefined, frame: AppendFrame): string {
   return encodeSse({ ...(id !== undefined && { id }), event: SSE_EVENTS.append, data })
 }
 
-/** Writes the snapshots of one response. */
 export const writeXapi: TargetFormat = (
   { turn_id: turnId, thread_id: threadId },
   { json, write, clock, nextOffset },
