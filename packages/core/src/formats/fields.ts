@@ -69,13 +69,26 @@ export function toError(error: unknown, ...codeFields: readonly string[]): Error
   }
 }
 
-export interface TokenCounts {
-  prompt?: number | undefined
-  completion?: number | undefined
-  total?: number | undefined
-  cached?: number | undefined
-  cacheWrite?: number | undefined
-  reasoning?: number | undefined
+/** The delay before a retry that the vendor named, in whole seconds. */
+export function retrySeconds(error: ErrorObject): number | undefined {
+  const ms = 'retry_after_ms' in error ? error.retry_after_ms : undefined
+  return typeof ms === 'number' ? Math.max(1, Math.ceil(ms / 1000)) : undefined
+}
+
+type CountName = 'prompt' | 'completion' | 'total' | 'cached' | 'cacheWrite' | 'reasoning'
+export type TokenCounts = { readonly [Name in CountName]?: number | undefined }
+
+/** The counts of an API of OpenAI, by its names of input and output. */
+export function openaiCounts(usage: Fields, input: string, output: string): TokenCounts {
+  const inputDetails = asFields(usage[`${input}_tokens_details`])
+  return {
+    prompt: asCount(usage[`${input}_tokens`]),
+    completion: asCount(usage[`${output}_tokens`]),
+    total: asCount(usage['total_tokens']),
+    cached: asCount(inputDetails['cached_tokens']),
+    cacheWrite: asCount(inputDetails['cache_write_tokens']),
+    reasoning: asCount(asFields(usage[`${output}_tokens_details`])['reasoning_tokens']),
+  }
 }
 
 export function toUsage(counts: TokenCounts): Usage {

@@ -1,6 +1,6 @@
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
-import { nameList } from './fields.ts'
+import { nameList, retrySeconds } from './fields.ts'
 
 /** A turn that ended without output, as an error response. */
 export class TurnFailedError extends TurnstreamError {
@@ -108,7 +108,7 @@ function isRetryable(code: string): boolean {
 
 /** The vendor's own delay. Without one, OpenAI's client chooses. */
 function retryAfter(status: number, error: ErrorObject): Record<string, string> {
-  const ms = 'retry_after_ms' in error ? error.retry_after_ms : undefined
-  if (typeof ms !== 'number' || (status !== 429 && status !== 503)) return {}
-  return { 'retry-after': `${Math.max(1, Math.ceil(ms / 1000))}` }
+  const seconds = retrySeconds(error)
+  if (seconds === undefined || (status !== 429 && status !== 503)) return {}
+  return { 'retry-after': `${seconds}` }
 }

@@ -1,7 +1,7 @@
 /** Decodes the chunks of a Chat Completions stream. */
 
 import { isRecord } from '../../protocol/json.ts'
-import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
+import type { Usage } from '../../protocol/stream-event.ts'
 import {
   asCount,
   asFields,
@@ -11,6 +11,7 @@ import {
   isEmpty,
   Malformed,
   nameSet,
+  openaiCounts,
   optionalFields,
   optionalList,
   requireFields,
@@ -50,25 +51,14 @@ export interface MessageExtras {
 
 export type ContentChoice = ReturnType<typeof decodeChoice>
 
-export interface ContentChunk {
-  kind: 'chunk'
-  id: string | undefined
-  model: string | undefined
-  /** The first choice. We never request more than one. */
-  choice: ContentChoice | undefined
-  hasChoices: boolean
-  usage: Usage | undefined
-}
+export type DecodedChunk = ReturnType<typeof decodeChunk>
+export type ContentChunk = Extract<DecodedChunk, { kind: 'chunk' }>
 
-export type DecodedChunk =
-  | ContentChunk
-  | { kind: 'failed'; error: ErrorObject; usage: Usage | undefined }
-  | { kind: 'unknown'; type: string }
-
-export function decodeChunk(json: Fields): DecodedChunk {
+export function decodeChunk(json: Fields) {
   const { error, choices } = json
   if (error) return failed(error, usageIn(json, {}))
-  if (!isChunk(json)) return { kind: 'unknown', type: nameOf(json) }
+  if (!isChunk(json)) return { kind: 'unknown', type: nameOf(json) } as const
+  // We never request more than one choice.
   const list = optionalList(choices, 'choices')
   const first = list.map((choice) => requireFields(choice, 'an element of choices')).find(isFirst)
   const usage = usageIn(json, first ?? {})
@@ -76,7 +66,7 @@ export function decodeChunk(json: Fields): DecodedChunk {
   const choice = first === undefined ? undefined : decodeChoice(first)
   if (choice?.finish === 'error') return failed(undefined, usage)
   return {
-    kind: 'chunk',
+    kind: 'chunk' as const,
     id: asNonEmpty(json['id']),
     model: asNonEmpty(json['model']),
     choice,
@@ -85,8 +75,8 @@ export function decodeChunk(json: Fields): DecodedChunk {
   }
 }
 
-function failed(error: unknown, usage: Usage | undefined): DecodedChunk {
-  return { kind: 'failed', error: toError(error, 'code', 'type'), usage }
+function failed(error: unknown, usage: Usage | undefined) {
+  return { kind: 'failed', error: toError(error, 'code', 'type'), usage } as const
 }
 
 function isChunk(json: Fields): boolean {
@@ -204,19 +194,10 @@ function fragmentOf(value: unknown): string {
 /** Undefined without any counts. */
 function usageOf(value: unknown): Usage | undefined {
   const usage = asFields(value)
-  const prompt = asCount(usage['prompt_tokens'])
-  const completion = asCount(usage['completion_tokens'])
-  if (prompt === undefined && completion === undefined) return undefined
-  const input = asFields(usage['prompt_tokens_details'])
-  return toUsage({
-    prompt,
-    completion,
-    total: asCount(usage['total_tokens']),
-    // DeepSeek's own field for cached tokens.
-    cached: asCount(input['cached_tokens']) ?? asCount(usage['prompt_cache_hit_tokens']),
-    cacheWrite: asCount(input['cache_write_tokens']),
-    reasoning: asCount(asFields(usage['completion_tokens_details'])['reasoning_tokens']),
-  })
+  const counts = openaiCounts(usage, 'prompt', 'completion')
+  if (counts.prompt === undefined && counts.completion === undefined) return undefined
+  // DeepSeek's own field for cached tokens.
+  return toUsage({ ...counts, cached: counts.cached ?? asCount(usage['prompt_cache_hit_tokens']) })
 }
 
 const FINISH_REASONS = new Map<string, FinishReason>([

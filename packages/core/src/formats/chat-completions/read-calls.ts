@@ -93,16 +93,8 @@ export class ChatCalls {
     const isFree = id !== undefined && !this.#byId.has(id)
     const callId = isFree ? id : this.#writer.nextCallId()
     const held = new GrowingText()
-    const call: Call = {
-      key,
-      callId,
-      id: id === undefined ? undefined : callId,
-      givenId: id,
-      name,
-      isCustom,
-      extra: undefined,
-      held,
-    }
+    const given = { id: id && callId, givenId: id, name, isCustom }
+    const call: Call = { key, callId, ...given, extra: undefined, held }
     this.#calls.push(call)
     if (index !== undefined) this.#byIndex.set(index, call)
     return call

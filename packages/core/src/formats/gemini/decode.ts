@@ -6,6 +6,7 @@ import {
   asNonEmpty,
   type Fields,
   Malformed,
+  nameSet,
   optionalFields,
   optionalList,
   requireFields,
@@ -191,22 +192,14 @@ export function countsOf(usage: unknown): WireCounts {
   return counts
 }
 
-const FINISH_REASONS = new Map<string, FinishReason>([
-  ['STOP', 'stop'],
-  ['MAX_TOKENS', 'length'],
-  ['SAFETY', 'content_filter'],
-  ['RECITATION', 'content_filter'],
-  ['BLOCKLIST', 'content_filter'],
-  ['PROHIBITED_CONTENT', 'content_filter'],
-  ['SPII', 'content_filter'],
-  ['IMAGE_SAFETY', 'content_filter'],
-  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
-  ['IMAGE_RECITATION', 'content_filter'],
-])
+const FILTERS = nameSet(
+  'SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII',
+  'IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION',
+)
 
 /** The vendor also sends `STOP` when it waits for a call's output. */
 export function finishReasonOf({ word, isBlocked }: WireFinish, hasCalls: boolean): FinishReason {
-  if (isBlocked) return 'content_filter'
-  const reason = FINISH_REASONS.get(word) ?? 'other'
-  return reason === 'stop' && hasCalls ? 'tool_calls' : reason
+  if (isBlocked || FILTERS.has(word)) return 'content_filter'
+  if (word === 'STOP') return hasCalls ? 'tool_calls' : 'stop'
+  return word === 'MAX_TOKENS' ? 'length' : 'other'
 }

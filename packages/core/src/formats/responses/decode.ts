@@ -10,6 +10,7 @@ import {
   asWord,
   type Fields,
   Malformed,
+  openaiCounts,
   toUsage,
 } from '../fields.ts'
 import type { FinishReason } from '../translation.ts'
@@ -165,19 +166,9 @@ export function decodeError(event: Fields, status = 'error'): ResponseFailure {
 
 /** Undefined without input and output counts. */
 function usageOf(value: unknown): Usage | undefined {
-  const usage = asFields(value)
-  const prompt = asCount(usage['input_tokens'])
-  const completion = asCount(usage['output_tokens'])
-  if (prompt === undefined || completion === undefined) return undefined
-  const input = asFields(usage['input_tokens_details'])
-  return toUsage({
-    prompt,
-    completion,
-    total: asCount(usage['total_tokens']),
-    cached: asCount(input['cached_tokens']),
-    cacheWrite: asCount(input['cache_write_tokens']),
-    reasoning: asCount(asFields(usage['output_tokens_details'])['reasoning_tokens']),
-  })
+  const counts = openaiCounts(asFields(value), 'input', 'output')
+  if (counts.prompt === undefined || counts.completion === undefined) return undefined
+  return toUsage(counts)
 }
 
 const INCOMPLETE_REASONS = new Map<string, FinishReason>([

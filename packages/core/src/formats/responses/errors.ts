@@ -1,4 +1,5 @@
 import type { ErrorObject } from '../../protocol/stream-event.ts'
+import { retrySeconds } from '../fields.ts'
 import { type OpenaiErrorBody, openaiErrorBody, PARAMETER_NAMES } from '../openai-errors.ts'
 import type { Refusal } from '../request-errors.ts'
 import type { ResponsesError } from './wire.ts'
@@ -32,9 +33,8 @@ const CODES: Record<string, string> = {
 export function responsesError(error: ErrorObject): ResponsesError {
   const { code, message } = error
   const known = Object.hasOwn(CODES, code) ? CODES[code] : undefined
-  const ms = 'retry_after_ms' in error ? error.retry_after_ms : undefined
-  const hint =
-    typeof ms === 'number' ? ` Please try again in ${Math.max(1, Math.ceil(ms / 1000))}s.` : ''
+  const seconds = retrySeconds(error)
+  const hint = seconds === undefined ? '' : ` Please try again in ${seconds}s.`
   return { code: known ?? code, message: message + hint }
 }
 

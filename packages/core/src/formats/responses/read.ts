@@ -16,7 +16,7 @@ import {
   type WireItem,
 } from './decode.ts'
 import { Calls } from './read-calls.ts'
-import { TextItems } from './read-texts.ts'
+import { TextItems, type TextItemType } from './read-texts.ts'
 
 /** Items that readers do not need but the vendor wants back. */
 const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
@@ -153,33 +153,18 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
   }
 
   #openItem(itemKey: string, item: WireItem): void {
-    switch (item.type) {
-      case 'message':
-      case 'reasoning':
-        this.texts.open(item.type, itemKey)
-        return
-      case 'function_call':
-      case 'custom_tool_call':
-        return this.#calls.open(itemKey, item)
-      default:
-        if (!isOutput(item) && !OPAQUE_TYPES.has(item.type)) this.#calls.openBuiltIn(itemKey, item)
-    }
+    if (isText(item)) this.texts.open(item.type, itemKey)
+    else if (isClientCall(item)) this.#calls.open(itemKey, item)
+    else if (!isOutput(item) && !OPAQUE_TYPES.has(item.type)) this.#calls.openBuiltIn(itemKey, item)
   }
 
   #finishItem(itemKey: string, item: WireItem): void {
     this.done.add(itemKey)
-    switch (item.type) {
-      case 'message':
-      case 'reasoning':
-        return this.texts.finish(item.type, itemKey, item)
-      case 'function_call':
-      case 'custom_tool_call':
-        return this.#calls.finish(itemKey, item)
-      default:
-        if (OPAQUE_TYPES.has(item.type)) this.texts.finish('reasoning', itemKey, item)
-        else if (isOutput(item)) this.#calls.finishOutput(itemKey, item)
-        else this.#calls.finishBuiltIn(itemKey, item)
-    }
+    if (isText(item)) this.texts.finish(item.type, itemKey, item)
+    else if (isClientCall(item)) this.#calls.finish(itemKey, item)
+    else if (OPAQUE_TYPES.has(item.type)) this.texts.finish('reasoning', itemKey, item)
+    else if (isOutput(item)) this.#calls.finishOutput(itemKey, item)
+    else this.#calls.finishBuiltIn(itemKey, item)
   }
 
   /** Takes items that did not end. Some servers omit items from `output`, so a position alone is not reliable. */
@@ -195,22 +180,23 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
   }
 
   #isOpen(itemKey: string, item: WireItem): boolean {
-    switch (item.type) {
-      case 'message':
-      case 'reasoning':
-        return this.texts.isOpen(item.type, itemKey)
-      case 'function_call':
-      case 'custom_tool_call':
-        return this.#calls.isOpen(itemKey)
-      default:
-        return this.writer.isOpenItem(`tool ${itemKey}`)
-    }
+    if (isText(item)) return this.texts.isOpen(item.type, itemKey)
+    if (isClientCall(item)) return this.#calls.isOpen(itemKey)
+    return this.writer.isOpenItem(`tool ${itemKey}`)
   }
 
   protected override reset(): void {
     super.reset()
     this.#calls.reset()
   }
+}
+
+function isText(item: WireItem): item is WireItem & { type: TextItemType } {
+  return item.type === 'message' || item.type === 'reasoning'
+}
+
+function isClientCall({ type }: WireItem): boolean {
+  return type === 'function_call' || type === 'custom_tool_call'
 }
 
 function isOutput({ type }: WireItem): boolean {

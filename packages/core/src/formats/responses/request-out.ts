@@ -262,11 +262,7 @@ function contentOf(item: Item<'message'>): Fields[] {
   return [{ type: 'output_text', text: item.content, annotations: asList(annotations) }]
 }
 
-interface ToolOutput {
-  call_id: string
-  output: string
-  success: boolean
-}
+type ToolOutput = Pick<Item<'function_call_output'>, 'call_id' | 'output' | 'success'>
 
 const WRITERS: Record<string, (output: ToolOutput) => Fields> = {
   function_call: ({ call_id, output }) => ({ type: 'function_call_output', call_id, output }),
