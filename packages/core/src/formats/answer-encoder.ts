@@ -6,7 +6,8 @@ import { type AnswerItem, AnswerReader, type AnswerSink } from './answer.ts'
 export interface AnswerWriter<Frame> extends AnswerSink {
   /** Whether the stream has ended, perhaps before the response. */
   readonly isOver: boolean
-  drain(): Frame[]
+  /** Those that the encoder has not taken yet. */
+  readonly frames: Frame[]
   grow(item: AnswerItem, piece: string): void
   /** Returns a delta as SSE text, without a frame. Undefined if it takes more than that: then call `grow`. */
   encodeDelta(item: AnswerItem, piece: string): string | undefined
@@ -33,7 +34,7 @@ export abstract class AnswerEncoder<Frame> {
   encode(event: StreamEvent): Frame[] {
     if (this.isOver) return []
     this.#reader.apply(event)
-    return this.#writer.drain()
+    return this.#writer.frames.splice(0)
   }
 
   /** Like `encode`, as SSE text, with `[DONE]` after the end in OpenAI's APIs. */
@@ -47,7 +48,7 @@ export abstract class AnswerEncoder<Frame> {
     const text = this.#writer.encodeDelta(item, piece)
     if (text !== undefined) return text
     this.#writer.grow(item, piece)
-    return this.#writer.toSse(this.#writer.drain())
+    return this.#writer.toSse(this.#writer.frames.splice(0))
   }
 }
 

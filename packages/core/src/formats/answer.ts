@@ -394,6 +394,12 @@ export function codedError(code: ErrorCode, detail: string): ErrorObject {
   return { code, message: `${ERROR_CODES[code].summary}: ${detail}` }
 }
 
+/** The client cannot use arguments that changed after it received them. */
+export function changedArguments({ callId }: AnswerItem): ErrorObject {
+  const detail = `the arguments of call "${callId}" changed after they were sent`
+  return codedError('STREAM_ERROR', detail)
+}
+
 /** A cancelled turn is not an answer: clients would store a partial one. */
 export function abortError(reason = ''): ErrorObject {
   const why = reason === '' ? '' : `: ${reason}`

@@ -115,6 +115,13 @@ export function optionalFields(value: unknown, name: string): Fields | undefined
   return value === undefined || value === null ? undefined : requireFields(value, name)
 }
 
+/** The first choice or candidate of a list. We never request more than one. */
+export function firstOf(value: unknown, name: string): Fields | undefined {
+  return optionalList(value, name)
+    .map((each) => requireFields(each, `an element of ${name}`))
+    .find(({ index }) => index === 0 || index === undefined || index === null)
+}
+
 /** `null` is an empty list. */
 export function optionalList(value: unknown, name: string): readonly unknown[] {
   if (value === undefined || value === null) return []

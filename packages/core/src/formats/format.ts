@@ -1,7 +1,7 @@
 import type { Clock } from '../async/clock.ts'
 import { jsonLine } from '../protocol/json.ts'
-import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
-import { EventStamp } from './event-stamp.ts'
+import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import { EventStamp, type StampOptions } from './event-stamp.ts'
 import type { Translation, TranslationContext } from './translation.ts'
 import { type InputFault, type InputFormat, VendorReader } from './vendor-input.ts'
 
@@ -55,14 +55,19 @@ export function createReader(
   if (read !== undefined) return read()
   if (translate === undefined) throw new TypeError(`${name} has neither translate nor read`)
   const context = { ...options, turnId: options.runId, providerId: name, modelId: 'unknown' }
-  const reader = new VendorReader(translate(context))
-  const stamp = new EventStamp({ now: options.now })
+  return createStampedReader(translate(context), { now: options.now })
+}
+
+/** Reads a vendor's stream. */
+export function createStampedReader(translation: Translation, options: StampOptions) {
+  const reader = new VendorReader(translation)
+  const stamp = new EventStamp(options)
   return {
     get fault() {
       return reader.fault
     },
-    feed: (chunk) => reader.feed(chunk).map((payload) => stamp.stamp(payload)),
-    end: () => reader.end().map((payload) => stamp.stamp(payload)),
+    feed: (chunk: Uint8Array) => reader.feed(chunk).map((payload) => stamp.stamp(payload)),
+    end: (fault?: ErrorObject) => reader.end(fault).map((payload) => stamp.stamp(payload)),
   }
 }
 

@@ -62,11 +62,8 @@ export const UNSUPPORTED = 'unsupported_parameter' satisfies ParameterFault
 
 /** `messages[0].content`; null for the whole body. */
 function formatPath(path: Path): string | null {
-  let text = ''
-  for (const step of path) {
-    if (typeof step === 'number') text += `[${step}]`
-    else text += text === '' ? String(step) : `.${String(step)}`
-  }
+  const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+  const text = steps.join('').replace(/^\./, '')
   return text === '' ? null : text.slice(0, MAX_CHARS)
 }
 

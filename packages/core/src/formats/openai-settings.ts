@@ -14,6 +14,7 @@ import {
   thinkingAsEffort,
   type VendorSettings,
   WITHIN,
+  type Written,
 } from './settings.ts'
 
 function reasoning(sampling: ModelTraits['sampling'], ...efforts: readonly Effort[]): ModelTraits {
@@ -48,7 +49,7 @@ function writeEffort(
   models: ModelTable,
   write: (effort: Effort, request: ModelSettings) => Fields,
 ) {
-  return (effort: Effort, request: ModelSettings): Fields | string | Instead => {
+  return (effort: Effort, request: ModelSettings): Written => {
     if (isOff(request)) return THINKING_IS_OFF
     const { efforts } = models.traitsOf(request.model)
     const known = knownEffort(effort, efforts, request.model)
@@ -68,9 +69,8 @@ function writeSampling(models: ModelTable, write: (value: number) => Fields) {
 }
 
 function isUnreasoned(sampling: ModelTraits['sampling'], effort: Effort | undefined): boolean {
-  return effort === undefined
-    ? sampling === 'without_effort'
-    : effort === 'none' && sampling !== 'none'
+  if (effort === undefined) return sampling === 'without_effort'
+  return effort === 'none' && sampling !== 'none'
 }
 
 const MIN_OUTPUT_TOKENS = 16

@@ -1,10 +1,9 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject, StreamEvent, TraceContext } from '../protocol/stream-event.ts'
 import { unreachable } from './call-faults.ts'
-import { EventStamp } from './event-stamp.ts'
+import { createStampedReader } from './format.ts'
 import { SOURCES, VENDOR_NAMES, type VendorName } from './registry.ts'
 import type { TranslationContext } from './translation.ts'
-import { VendorReader } from './vendor-input.ts'
 
 export interface ReadEventsOptions extends Partial<TranslationContext> {
   readonly traceContext?: TraceContext
@@ -35,18 +34,18 @@ export async function* readEvents(
     runId,
     now,
   })
-  const stamp = new EventStamp({ runId, now, ...(traceContext && { traceContext }) })
-  const reader = new VendorReader(translation)
+  const trace = traceContext && { traceContext }
+  const reader = createStampedReader(translation, { runId, now, ...trace })
   let fault: ErrorObject | undefined
   try {
     for await (const chunk of chunksOf(body)) {
-      for (const payload of reader.feed(chunk)) yield stamp.stamp(payload)
+      yield* reader.feed(chunk)
       if (reader.fault !== undefined) return
     }
   } catch (error) {
     fault = unreachable(error)
   }
-  for (const payload of reader.end(fault)) yield stamp.stamp(payload)
+  yield* reader.end(fault)
 }
 
 /** Not every browser can iterate a ReadableStream. */

@@ -245,10 +245,9 @@ export function toFormat(
   if (type !== 'json_schema' && type !== 'json_object') {
     return { field: 'type', fault: 'must be text, json_object or json_schema' }
   }
-  const isNested = isRecord(value['json_schema'])
-  const { name, schema, strict, ...more } = isNested
-    ? (value['json_schema'] as Record<string, unknown>)
-    : value
+  const nested = value['json_schema']
+  const isNested = isRecord(nested)
+  const { name, schema, strict, ...more } = isNested ? nested : value
   if (isNested) for (const unknown of Object.keys(more)) ignore(`json_schema.${unknown}`)
   const place = isNested ? 'json_schema.' : ''
   if (name != null && (typeof name !== 'string' || !/^[\w-]{1,64}$/.test(name))) {

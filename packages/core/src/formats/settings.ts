@@ -28,8 +28,10 @@ export class Instead {
   }
 }
 
-/** Returns the fields of the body, or why the vendor does not take this value. */
-type Writer<Value> = (value: Value, request: ModelSettings) => Fields | string | Instead
+/** The fields of the body, or why the vendor does not take a value. */
+export type Written = Fields | string | Instead
+
+type Writer<Value> = (value: Value, request: ModelSettings) => Written
 
 /** How a vendor writes each setting, or the reason why it lacks it. Settings that depend on others come after them. */
 export type VendorSettings = {
@@ -72,7 +74,7 @@ export function fitSettings(table: VendorSettings, request: ModelSettings): Fitt
   return { unsupported, nearest }
 }
 
-function isTaken(written: Fields | string | Instead): written is Fields {
+function isTaken(written: Written): written is Fields {
   return typeof written !== 'string' && !(written instanceof Instead)
 }
 
@@ -139,11 +141,7 @@ function namesOf(table: VendorSettings): SettingName[] {
   return Object.keys(table) as SettingName[]
 }
 
-function write(
-  table: VendorSettings,
-  name: SettingName,
-  request: ModelSettings,
-): Fields | string | Instead {
+function write(table: VendorSettings, name: SettingName, request: ModelSettings): Written {
   const value = valueOf(name, request)
   if (value === undefined) return {}
   const writer = table[name] as string | Writer<unknown>

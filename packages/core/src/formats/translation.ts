@@ -225,14 +225,11 @@ export class ResponseWriter {
     this.failItem(key, tooLarge(name || call_id, this.maxArgumentChars))
   }
 
-  failItem(key: string, error: ErrorObject): void {
-    this.#failItem(key, this.#conceal(error))
-  }
-
-  #failItem(key: string, error: ErrorObject): void {
+  failItem(key: string, cause: ErrorObject): void {
     const item = this.#open.get(key)
     if (item === undefined) return
     this.#open.delete(key)
+    const error = this.#conceal(cause)
     this.#payloads.push({ type: 'item_error', item_id: item.start.item_id, error })
   }
 
@@ -280,8 +277,8 @@ export class ResponseWriter {
   fail(cause: ErrorObject): void {
     if (this.#phase === 'ended') return
     this.start()
+    for (const key of this.#open.keys()) this.failItem(key, cause)
     const error = this.#conceal(cause)
-    for (const key of this.#open.keys()) this.#failItem(key, error)
     this.#endWithoutDone({ type: 'response_error', response_id: this.#responseId(), error })
   }
 
@@ -303,12 +300,8 @@ export class ResponseWriter {
   /** The input ended: an open response is truncated. */
   endInput(fault?: ErrorObject): void {
     if (this.#phase === 'ended' && fault === undefined) return
-    this.fail(
-      fault ?? {
-        code: 'UPSTREAM_TRUNCATED',
-        message: 'The provider stream ended early',
-      },
-    )
+    const message = 'The provider stream ended early'
+    this.fail(fault ?? { code: 'UPSTREAM_TRUNCATED', message })
   }
 }
 

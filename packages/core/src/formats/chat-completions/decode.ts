@@ -8,6 +8,7 @@ import {
   asList,
   asNonEmpty,
   type Fields,
+  firstOf,
   isEmpty,
   Malformed,
   nameSet,
@@ -51,16 +52,13 @@ export interface MessageExtras {
 
 export type ContentChoice = ReturnType<typeof decodeChoice>
 
-export type DecodedChunk = ReturnType<typeof decodeChunk>
-export type ContentChunk = Extract<DecodedChunk, { kind: 'chunk' }>
+export type ContentChunk = Extract<ReturnType<typeof decodeChunk>, { kind: 'chunk' }>
 
 export function decodeChunk(json: Fields) {
   const { error, choices } = json
   if (error) return failed(error, usageIn(json, {}))
   if (!isChunk(json)) return { kind: 'unknown', type: nameOf(json) } as const
-  // We never request more than one choice.
-  const list = optionalList(choices, 'choices')
-  const first = list.map((choice) => requireFields(choice, 'an element of choices')).find(isFirst)
+  const first = firstOf(choices, 'choices')
   const usage = usageIn(json, first ?? {})
   if (first?.['error']) return failed(first['error'], usage)
   const choice = first === undefined ? undefined : decodeChoice(first)
@@ -70,7 +68,7 @@ export function decodeChunk(json: Fields) {
     id: asNonEmpty(json['id']),
     model: asNonEmpty(json['model']),
     choice,
-    hasChoices: list.length > 0,
+    hasChoices: asList(choices).length > 0,
     usage,
   }
 }
@@ -85,10 +83,6 @@ function isChunk(json: Fields): boolean {
 
 function nameOf({ type, object }: Fields): string {
   return asNonEmpty(type) ?? asNonEmpty(object) ?? 'an object without choices'
-}
-
-function isFirst({ index }: Fields): boolean {
-  return index === 0 || index === undefined || index === null
 }
 
 /** Groq and Moonshot have their own fields for it. */

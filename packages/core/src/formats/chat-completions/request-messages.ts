@@ -118,8 +118,7 @@ class ThreadReader {
   #addOutput({ tool_call_id, content, name }: Message<'tool'>, param: string): void {
     const call = this.#open.get(tool_call_id)
     if (call === undefined) {
-      const why = 'does not match a preceding tool call'
-      throw new ParameterError(`${param}.tool_call_id`, why)
+      throw new ParameterError(`${param}.tool_call_id`, 'does not match a preceding tool call')
     }
     if ((name ?? call.name) !== call.name) {
       throw new ParameterError(`${param}.name`, `differs from the name of the call, ${call.name}`)
@@ -172,13 +171,9 @@ class ThreadReader {
     const [first] = this.#open
     if (first === undefined) return
     const [id, { name, param, isLegacy }] = first
-    if (isLegacy) {
-      throw new ParameterError(
-        `${param}.function_call`,
-        `${name} has no result in a function message`,
-      )
-    }
-    throw new ParameterError(`${param}.tool_calls`, `${id} has no result in a tool message`)
+    throw isLegacy
+      ? new ParameterError(`${param}.function_call`, `${name} has no result in a function message`)
+      : new ParameterError(`${param}.tool_calls`, `${id} has no result in a tool message`)
   }
 
   #addPrompt(message: Message<'user'>, param: string): void {

@@ -5,6 +5,7 @@ import {
   type AnswerItem,
   type AnswerItemEnd,
   abortError,
+  changedArguments,
   codedError,
 } from '../answer.ts'
 import type { AnswerWriter } from '../answer-encoder.ts'
@@ -57,6 +58,7 @@ interface Text {
  * one waits until the earlier one ends. The first call ends the text. Sent text cannot be retracted.
  */
 export class ChatWriter implements AnswerWriter<ChatFrame> {
+  readonly frames: ChatFrame[] = []
   readonly #options: ChatCompletionsOptions
   readonly #head: ChatChunkHead
   readonly #customTools: ReadonlySet<string>
@@ -70,7 +72,6 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
   readonly #calls = new Map<AnswerItem, number>()
   /** The SSE frames of deltas before and after their text. */
   readonly #frames = new Map<ChatTextField, { readonly before: string; readonly after: string }>()
-  #chunks: ChatFrame[] = []
   #phase: 'before' | 'open' | 'over' = 'before'
   #hasTextEnded = false
   #hasRefusal = false
@@ -88,12 +89,6 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
 
   get isOver(): boolean {
     return this.#phase === 'over'
-  }
-
-  drain(): ChatFrame[] {
-    const frames = this.#chunks
-    this.#chunks = []
-    return frames
   }
 
   toSse(frames: readonly ChatFrame[]): string {
@@ -168,7 +163,7 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
 
   #fail(error: ErrorObject): void {
     this.start()
-    this.#chunks.push(chatError(error))
+    this.frames.push(chatError(error))
     this.#phase = 'over'
   }
 
@@ -231,10 +226,8 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
   #closeCall(item: AnswerItem, how: AnswerItemEnd): void {
     const index = this.#calls.get(item)
     if (index === undefined || this.isOver || how !== 'done') return
-    if (item.isRewritten) {
-      const detail = `the arguments of call "${item.callId}" changed after they were sent`
-      this.#changed ??= codedError('STREAM_ERROR', detail)
-    } else if (this.#isCustom(item)) {
+    if (item.isRewritten) this.#changed ??= changedArguments(item)
+    else if (this.#isCustom(item)) {
       this.#sendCall({ index, custom: { input: customInput(item.text) } })
     }
   }
@@ -256,7 +249,7 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
 
   #push(choices: ChatChunk['choices'], usage: ChatUsage | null): void {
     const hasUsage = this.#options.includeUsage === true
-    this.#chunks.push({ ...this.#head, choices, ...(hasUsage && { usage }) })
+    this.frames.push({ ...this.#head, choices, ...(hasUsage && { usage }) })
   }
 
   #frameOf(field: ChatTextField) {
@@ -273,8 +266,4 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
   }
 }
 
-const TEXT_FIELDS = {
-  text: 'content',
-  refusal: 'refusal',
-  reasoning: 'reasoning_content',
-} as const
+const TEXT_FIELDS = { text: 'content', refusal: 'refusal', reasoning: 'reasoning_content' } as const

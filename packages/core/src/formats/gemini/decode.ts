@@ -5,6 +5,7 @@ import {
   asFields,
   asNonEmpty,
   type Fields,
+  firstOf,
   Malformed,
   nameSet,
   optionalFields,
@@ -65,7 +66,7 @@ export function unknownType(json: Fields): string | undefined {
 }
 
 export function decodeEvent(json: Fields) {
-  const candidate = firstCandidate(json['candidates']) ?? {}
+  const candidate = firstOf(json['candidates'], 'candidates') ?? {}
   const content = optionalFields(candidate['content'], 'candidates[0].content') ?? {}
   return {
     responseId: asNonEmpty(json['responseId']),
@@ -75,14 +76,6 @@ export function decodeEvent(json: Fields) {
     finish: finishOf(candidate['finishReason']) ?? blockOf(json['promptFeedback']),
     counts: countsOf(json['usageMetadata']),
   }
-}
-
-/** The first candidate. We never request more than one. */
-function firstCandidate(candidates: unknown): Fields | undefined {
-  const list = optionalList(candidates, 'candidates').map((candidate) =>
-    requireFields(candidate, 'an element of candidates'),
-  )
-  return list.find(({ index }) => index === 0 || index === undefined || index === null)
 }
 
 function finishOf(reason: unknown): WireFinish | undefined {

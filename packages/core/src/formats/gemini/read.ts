@@ -1,5 +1,5 @@
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { isEmpty, requireFields, toError, toUsage } from '../fields.ts'
+import { DONE, isEmpty, requireFields, toError, toUsage } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
 import {
@@ -44,7 +44,7 @@ class GeminiTranslation extends WriterTranslation {
 
   protected take(json: unknown): void {
     // Not part of this protocol, but some proxies send it last.
-    if (json === '[DONE]') return this.writer.reportUnknown(json)
+    if (json === DONE) return this.writer.reportUnknown(json)
     const fields = requireFields(json, 'it')
     const { error, usageMetadata } = fields
     if (error) return this.#takeError(toError(error, 'status', 'code'), countsOf(usageMetadata))

@@ -1,7 +1,14 @@
-import type { Fields } from '../fields.ts'
-import { type Effort, effortOfBudget, ModelTable, type ModelTraits } from '../model-traits.ts'
+import { type Effort, ModelTable, type ModelTraits } from '../model-traits.ts'
 import type { ModelSettings, ThinkingParameters } from '../provider-request.ts'
-import { Instead, knownEffort, thinkingAsEffort, type VendorSettings, WITHIN } from '../settings.ts'
+import {
+  budgetAsEffort,
+  Instead,
+  knownEffort,
+  thinkingAsEffort,
+  type VendorSettings,
+  WITHIN,
+  type Written,
+} from '../settings.ts'
 import { BY_BUDGET, CLAUDE_MODELS } from './models.ts'
 
 /** The API has no default. More than most answers need, within the limit of its models. */
@@ -33,11 +40,8 @@ export function anthropicSettings(models: ModelTable = DEFAULT_MODELS): VendorSe
     compaction: 'only OpenAI reads it',
     longCallIds: WITHIN,
     thinkingBudget(budget, request) {
-      const { model, maxOutputTokens, reasoningEffort } = request
-      const instead = (reason: string) => {
-        const effort = reasoningEffort ?? effortOfBudget(budget, maxOutputTokens)
-        return new Instead(effort === undefined ? {} : { reasoningEffort: effort }, reason)
-      }
+      const { model, maxOutputTokens } = request
+      const instead = (reason: string) => budgetAsEffort(reason)(budget, request)
       if (!Number.isSafeInteger(budget) || budget < MIN_THINKING_TOKENS) {
         return `it must be an integer from ${MIN_THINKING_TOKENS}`
       }
@@ -149,18 +153,13 @@ function notOff(
   return new Instead({ thinking: { ...given, ...(type && { type }) } }, `${model} always thinks`)
 }
 
-function writeEffort(
-  effort: Effort,
-  request: ModelSettings,
-  traits: ModelTraits,
-): Fields | string | Instead {
+function writeEffort(effort: Effort, request: ModelSettings, traits: ModelTraits): Written {
   const isOwn = ownParameters(request, traits) !== undefined
   if (isOwn || request.thinkingBudget !== undefined) {
     if (isOwn && request.thinking?.isEffortImplied === true) return {}
     const isConflict = !isOwn && traits.efforts.length === 0
-    return isConflict
-      ? 'it conflicts with thinkingBudget; set only one'
-      : toKnown(effort, request, traits)
+    if (isConflict) return 'it conflicts with thinkingBudget; set only one'
+    return toKnown(effort, request, traits)
   }
   if (effort === 'none') {
     const type = offFor(traits)
@@ -182,11 +181,7 @@ function writeEffort(
 }
 
 /** The API has no `minimal`. */
-function toKnown(
-  effort: Effort,
-  { model }: ModelSettings,
-  { efforts }: ModelTraits,
-): Fields | string | Instead {
+function toKnown(effort: Effort, { model }: ModelSettings, { efforts }: ModelTraits): Written {
   if (effort === 'none') return 'Anthropic has no such effort'
   const known = knownEffort(effort === 'minimal' ? 'low' : effort, efforts, model)
   return known instanceof Instead ? known : { output_config: { effort: known } }

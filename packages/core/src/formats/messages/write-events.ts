@@ -6,6 +6,7 @@ import {
   type AnswerItemEnd,
   abortError,
   CHARS_PER_TOKEN,
+  changedArguments,
   codedError,
   isJson,
 } from '../answer.ts'
@@ -54,6 +55,7 @@ const FRAME_END = '}}\n\n'
  * earlier one ends. A block starts with its first content, because the API refuses empty text.
  */
 export class MessagesWriter implements AnswerWriter<MessagesEvent> {
+  readonly frames: MessagesEvent[] = []
   readonly #head: MessagesHead
   readonly #blocks = new Map<AnswerItem, Block>()
   /** Not ended for the client yet, in order. The first one may be open. */
@@ -72,7 +74,6 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   /** The input as the provider had counted it before the answer. */
   #startUsage: Omit<MessagesUsage, 'output_tokens'> | undefined
   #ending: MessagesEvent[] = []
-  #events: MessagesEvent[] = []
 
   #inputChars = 0
 
@@ -83,12 +84,6 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
 
   get isOver(): boolean {
     return this.failure !== undefined
-  }
-
-  drain(): MessagesEvent[] {
-    const events = this.#events
-    this.#events = []
-    return events
   }
 
   toSse(events: readonly MessagesEvent[]): string {
@@ -163,10 +158,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
       const detail = 'text that was sent is withdrawn'
       if (isSent && block.kind === 'text') this.#withdrawn ??= codedError('ITEM_CANCELLED', detail)
     }
-    if (item.isRewritten && item.kind === 'call') {
-      const detail = `the arguments of call "${item.callId}" changed after they were sent`
-      this.#withdrawn ??= codedError('STREAM_ERROR', detail)
-    }
+    if (item.isRewritten && item.kind === 'call') this.#withdrawn ??= changedArguments(item)
     this.#advance()
   }
 
@@ -208,7 +200,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
 
   #finish(...events: MessagesEvent[]): void {
     this.#ending = events
-    this.#events.push(...events)
+    this.frames.push(...events)
   }
 
   /** Sends what can be sent of the first block, and of the next ones if it has ended. */
@@ -217,7 +209,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
       if (this.isOver) return
       this.#send(block)
       if (block.end === undefined) return
-      if (block.index !== undefined) this.#events.push(...stopEvents(block, block.index))
+      if (block.index !== undefined) this.frames.push(...stopEvents(block, block.index))
       this.#queue.shift()
     }
   }
@@ -227,7 +219,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
     const isBare = block.kind === 'tool_use' || block.kind === 'redacted_thinking'
     if (block.index === undefined && (hasContent || isBare)) this.#startBlock(block)
     if (block.index === undefined || block.waiting === '') return
-    this.#events.push(deltaEvent(block.index, toDelta(block.kind, block.waiting)))
+    this.frames.push(deltaEvent(block.index, toDelta(block.kind, block.waiting)))
     block.sent += block.waiting
     block.waiting = ''
   }
@@ -236,13 +228,13 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
     if (this.#withdrawn !== undefined) return this.#fail(this.#withdrawn)
     this.#begin()
     block.index = this.#content.push(block) - 1
-    this.#events.push(startEvent(block, block.index))
+    this.frames.push(startEvent(block, block.index))
   }
 
   #begin(): void {
     if (this.isStarted) return
     this.isStarted = true
-    this.#events.push({ type: 'message_start', message: this.#startMessage() })
+    this.frames.push({ type: 'message_start', message: this.#startMessage() })
   }
 
   #startMessage(): MessagesObject {

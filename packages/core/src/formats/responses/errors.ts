@@ -40,7 +40,6 @@ export function responsesError(error: ErrorObject): ResponsesError {
 
 export function errorTypeOf(code: string): string {
   if (code === 'rate_limit_exceeded') return 'rate_limit_error'
-  return CLIENT_CODES.has(code) ? 'invalid_request_error' : 'server_error'
+  const isClients = code === 'context_length_exceeded' || code === 'invalid_prompt'
+  return isClients ? 'invalid_request_error' : 'server_error'
 }
-
-const CLIENT_CODES = new Set(['context_length_exceeded', 'invalid_prompt'])

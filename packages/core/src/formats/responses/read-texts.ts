@@ -1,5 +1,5 @@
 import { isRecord } from '../../protocol/json.ts'
-import { asList, asString, type Fields } from '../fields.ts'
+import { asList, asString } from '../fields.ts'
 import type { ResponseWriter } from '../translation.ts'
 import type { PartKind, TextPiece, WireItem } from './decode.ts'
 
@@ -106,10 +106,10 @@ export class TextItems {
     const item = this.open(type, itemKey)
     this.#open.delete(item.key)
     this.#last = undefined
-    const final = type === 'message' ? finalMessage(item, wire) : finalReasoning(wire)
+    const { content, metadata } =
+      type === 'message' ? finalMessage(item, wire) : finalReasoning(wire)
     if (item.isRefusal) this.#hasRefusal = true
     this.#show(item)
-    const { content, metadata } = final
     this.#writer.finishItem(item.key, { content, provider_metadata: { openai: metadata } })
   }
 
@@ -133,13 +133,8 @@ export function textTypeOf(kind: PartKind): TextItemType {
   return kind === 'output_text' || kind === 'refusal' ? 'message' : 'reasoning'
 }
 
-interface Final {
-  content: string | undefined
-  metadata: Fields
-}
-
 /** The metadata is the vendor's item without its text; parts of several kinds are stored unchanged. */
-function finalMessage(item: TextItem, { content, ...rest }: WireItem): Final {
+function finalMessage(item: TextItem, { content, ...rest }: WireItem) {
   const parts = asList(content).filter(isRecord)
   const texts = parts
     .map(({ text, refusal }) => asString(text ?? refusal))
@@ -159,7 +154,7 @@ function finalMessage(item: TextItem, { content, ...rest }: WireItem): Final {
 }
 
 /** The metadata is the vendor's item: its encrypted content must be returned unchanged. */
-function finalReasoning(wire: WireItem): Final {
+function finalReasoning(wire: WireItem) {
   const parts = [...asList(wire['summary']), ...asList(wire['content'])].filter(isRecord)
   const texts = parts.map(({ text }) => asString(text)).filter((text) => text !== undefined)
   const content = texts.length > 0 ? texts.join(SEPARATORS.reasoning) : undefined

@@ -1,6 +1,6 @@
 import { isRecord } from '../../protocol/json.ts'
 import { customDefinition } from '../custom-tools.ts'
-import { nameList, nameSet } from '../fields.ts'
+import { asList, nameList, nameSet } from '../fields.ts'
 import { ParameterError } from '../openai-errors.ts'
 import {
   IgnoredNames,
@@ -39,7 +39,10 @@ export function decodeResponsesRequest(
   body: ResponsesBody,
   { items: earlier, findItem }: Earlier,
 ): DecodedRequest {
-  const allTools = [...(body.tools ?? []), ...additionalTools(body.input)]
+  const inputItems = typeof body.input === 'string' ? [] : body.input
+  // codex sends tools as items, too.
+  const additional = inputItems.filter(({ type }) => type === 'additional_tools')
+  const allTools = [body, ...additional].flatMap(({ tools }) => asList(tools))
   const tools = namedTools(allTools)
   const ignored = new IgnoredNames()
   for (const [index, tool] of allTools.entries()) ignoreTool(tool, index, ignored)
@@ -53,12 +56,11 @@ export function decodeResponsesRequest(
     ...said,
   ]
   if (items.length > MAX_INPUT_ITEMS) {
-    throw new ParameterError(
-      'input',
-      `has more than ${MAX_INPUT_ITEMS} items, including earlier responses`,
-    )
+    const why = `has more than ${MAX_INPUT_ITEMS} items, including earlier responses`
+    throw new ParameterError('input', why)
   }
   const { settings, sources } = toSettings(body, tools, ignored)
+  const hasCompaction = inputItems.some(({ type }) => OPAQUE.has(type))
   return {
     submission: {
       model: body.model,
@@ -71,24 +73,11 @@ export function decodeResponsesRequest(
         ...sources,
         strict: ['tools[].strict'],
         longCallIds: ['input[].call_id'],
-        ...(hasCompaction(body.input) && { compaction: ['input[] (compaction)'] }),
+        ...(hasCompaction && { compaction: ['input[] (compaction)'] }),
       },
     },
     ignored: ignored.list,
   }
-}
-
-/** codex sends tools as items, too. */
-function additionalTools(input: ResponsesBody['input']): unknown[] {
-  if (typeof input === 'string') return []
-  return input.flatMap((item) => {
-    const tools = item.type === 'additional_tools' ? item['tools'] : undefined
-    return Array.isArray(tools) ? tools : []
-  })
-}
-
-function hasCompaction(input: ResponsesBody['input']): boolean {
-  return typeof input !== 'string' && input.some(({ type }) => OPAQUE.has(type))
 }
 
 function isHosted(tool: unknown): boolean {

@@ -3,7 +3,7 @@ import type { Attachment } from '../../protocol/output-item.ts'
 import { groupPieces, joinTexts, MAX_ATTACHMENTS, readDataUrl } from '../content-parts.ts'
 import { customArguments } from '../custom-tools.ts'
 import { asList, nameSet } from '../fields.ts'
-import { ParameterError } from '../openai-errors.ts'
+import { MISSING, ParameterError } from '../openai-errors.ts'
 import { type IgnoredNames, MAX_TEXT_CHARS, typeName } from '../request-in.ts'
 import { ToolIndex } from '../request-tools.ts'
 import type { HistoryItem } from '../submission.ts'
@@ -223,13 +223,8 @@ function attachment(read: Attachment | string, param: string): Attachment {
 }
 
 function text(value: unknown, param: string, maxChars = MAX_TEXT_CHARS): string {
-  if (typeof value !== 'string') {
-    const [why, reason] =
-      value === undefined
-        ? (['is missing', 'missing_required_parameter'] as const)
-        : (['must be a string', 'invalid_type'] as const)
-    throw new ParameterError(param, why, reason)
-  }
+  if (value === undefined) throw new ParameterError(param, 'is missing', MISSING)
+  if (typeof value !== 'string') throw new ParameterError(param, 'must be a string', 'invalid_type')
   if (value.length <= maxChars) return value
   throw new ParameterError(param, `is longer than ${maxChars} characters`)
 }

@@ -94,6 +94,7 @@ const FORMS = {
 
 /** Writes one response as the events of OpenAI's Responses API, numbered from 0. */
 export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
+  readonly frames: ResponsesEvent[] = []
   readonly #head: ResponsesHead
   #inputChars = 0
   readonly #openResponses: boolean
@@ -110,7 +111,6 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   #hasRefusal = false
   #ending: Ending = RUNNING
   #sentItems = 0
-  #events: ResponsesEvent[] = []
   #nextNumber = 0
 
   constructor(
@@ -128,12 +128,6 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
 
   get isOver(): boolean {
     return this.#ending !== RUNNING
-  }
-
-  drain(): ResponsesEvent[] {
-    const events = this.#events
-    this.#events = []
-    return events
   }
 
   toSse(events: readonly ResponsesEvent[]): string {
@@ -377,7 +371,7 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   #push({ type, ...fields }: ResponsesUnnumberedEvent): void {
     const event = { type, sequence_number: this.#nextNumber++, ...fields }
     if ('output_index' in fields && fields.output_index < 0) return
-    if (event.sequence_number > this.#startingAfter) this.#events.push(event as ResponsesEvent)
+    if (event.sequence_number > this.#startingAfter) this.frames.push(event as ResponsesEvent)
   }
 }
 
