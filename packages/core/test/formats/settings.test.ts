@@ -52,7 +52,7 @@ const ROWS: Record<string, Row> = {
   codex: {
     settings: CODEX_SETTINGS,
     build(request) {
-      const { thread, items, turn } = buildCodexRequest(request)
+      const { thread, items, turn } = buildCodexRequest(request, [])
       return { thread, items, turn }
     },
   },

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { type Clock, pause } from '@turnstream/core/internal/async/clock'
+import { type Clock, within } from '@turnstream/core/internal/async/clock'
 import { asFields } from '@turnstream/core/internal/formats/fields'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { PROVIDER } from './config.ts'
@@ -176,10 +176,9 @@ export class AppServer {
   /** Ends the process: its input first, then by force. */
   async close(): Promise<void> {
     this.#child.stdin?.end()
-    const waiting = new AbortController()
-    void this.exited.then(() => waiting.abort())
-    await pause(EXIT_MS, this.#clock, waiting.signal)
-    if (!waiting.signal.aborted) this.#child.kill('SIGKILL')
+    await within(this.exited, EXIT_MS, this.#clock, () => new Error('late')).catch(() => {
+      this.#child.kill('SIGKILL')
+    })
     await this.exited
   }
 

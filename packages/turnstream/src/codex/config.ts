@@ -32,28 +32,10 @@ const NOWHERE = 'http://127.0.0.1:1'
 /** A key of the configuration, and its value in TOML. */
 type Setting = readonly [key: string, value: string]
 
-const FEATURES_OFF = [
-  'unified_exec',
-  'unbounded_connection_retries',
-  'apps',
-  'plugins',
-  'remote_plugin',
-  'plugin_sharing',
-  'plugin_discovery_prefetch',
-  'tool_suggest',
-  'skill_search',
-  'shell_snapshot',
-  'memories',
-  'goals',
-  'image_generation',
-  'view_image',
-  'sleep_tool',
-  'hooks',
-  'browser_use',
-  'browser_use_external',
-  'computer_use',
-  'in_app_browser',
-]
+const FEATURES_OFF = `
+  unified_exec unbounded_connection_retries apps plugins remote_plugin plugin_sharing plugin_discovery_prefetch
+  tool_suggest skill_search shell_snapshot memories goals image_generation view_image sleep_tool hooks
+  browser_use browser_use_external computer_use in_app_browser`
 
 /**
  * The configuration of codex: no retries (they would repeat text that was sent), and no other host than the model
@@ -74,7 +56,7 @@ export function codexSettings(config: CodexConfig, catalog: string): readonly Se
     ...(modelProvider.usesLogin ? [] : NO_OTHER_PROVIDER),
     ...NOTHING_SENT_OR_KEPT,
     ['agents.enabled', 'false'],
-    ...FEATURES_OFF.map((feature): Setting => [`features.${feature}`, 'false']),
+    ...words(FEATURES_OFF).map((feature): Setting => [`features.${feature}`, 'false']),
     ['features.shell_tool', `${agent !== undefined}`],
   ]
 }
@@ -139,6 +121,10 @@ const NOTHING_SENT_OR_KEPT: readonly Setting[] = [
   ['skills.bundled.enabled', 'false'],
   ['tools.experimental_request_user_input.enabled', 'false'],
 ]
+
+export function words(text: string): string[] {
+  return text.trim().split(/\s+/)
+}
 
 /** A TOML basic string has the escapes of JSON. */
 function toml(text: string): string {

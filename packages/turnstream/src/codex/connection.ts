@@ -1,12 +1,13 @@
 import type { Readable, Writable } from 'node:stream'
 import { type Clock, within } from '@turnstream/core/internal/async/clock'
+import { asFields } from '@turnstream/core/internal/formats/fields'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { isRecord } from '@turnstream/core/internal/protocol/json'
+import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { LineDecoder } from '@turnstream/core/internal/sse/lines'
 
 export type Params = Record<string, unknown>
 
-/** A notification, or a request of the app-server if it has an id. An event of the Responses API has its type as method. */
+/** A notification, or a request if it has an id. An event of the Responses API has its type as method. */
 export interface Incoming {
   readonly method: string
   readonly id?: string | number
@@ -98,16 +99,16 @@ export class Connection {
   #read(chunk: Uint8Array): void {
     if (this.#closed !== undefined) return
     try {
-      for (const line of this.#lines.feed(chunk)) this.#take(line)
+      for (const line of this.#lines.feed(chunk)) this.#decode(line)
     } catch (error) {
       this.#options.onFault(error instanceof Error ? error : new Error(String(error)))
     }
   }
 
   /** Ignores lines that are not messages, as the app-server does. */
-  #take(line: string): void {
-    const message = parseMessage(line)
-    if (message === undefined) return
+  #decode(line: string): void {
+    const message = parseJsonSafe(line)
+    if (!isRecord(message)) return
     const { method, type, id } = message
     if (typeof method === 'string') return this.#receive(method, message, line.length)
     if (isForwarded(type)) {
@@ -118,14 +119,12 @@ export class Connection {
     const pending = this.#pending.get(id)
     const { error, result } = message
     if (isRecord(error)) pending?.reject(toRefusal(error))
-    else pending?.resolve(isRecord(result) ? result : {})
+    else pending?.resolve(asFields(result))
   }
 
-  #receive(method: string, message: Params, size: number): void {
-    const params = isRecord(message['params']) ? message['params'] : {}
-    const { id } = message
+  #receive(method: string, { id, params }: Params, size: number): void {
     const isRequest = typeof id === 'string' || typeof id === 'number'
-    const incoming = { method, params, size }
+    const incoming = { method, params: asFields(params), size }
     const isTaken = this.#options.onMessage(isRequest ? { ...incoming, id } : incoming)
     // An open request would wait forever.
     if (isRequest && !isTaken) {
@@ -135,12 +134,9 @@ export class Connection {
 }
 
 /** An error as the answer to a request. The list of all methods may follow the reason. */
-function toRefusal({ code, message }: Params): TurnstreamError {
-  const reason = String(message).slice(0, MAX_REASON_CHARS)
-  return new TurnstreamError(
-    INVALID.has(code) ? 'OPTION_INVALID' : 'UPSTREAM_UNREACHABLE',
-    `codex refused: ${reason}`,
-  )
+function toRefusal({ code: rpcCode, message }: Params): TurnstreamError {
+  const code = INVALID.has(rpcCode) ? 'OPTION_INVALID' : 'UPSTREAM_UNREACHABLE'
+  return new TurnstreamError(code, `codex refused: ${String(message).slice(0, MAX_REASON_CHARS)}`)
 }
 
 /** Whether a method or type is that of an event of the Responses API. */
@@ -151,13 +147,4 @@ export function isResponseEvent(name: unknown): name is string {
 /** Whether it is forwarded from the model's API, which may name no thread. The app-server's own errors name one. */
 export function isForwarded(name: unknown): name is string {
   return name === 'error' || isResponseEvent(name)
-}
-
-function parseMessage(line: string): Params | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return isRecord(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }

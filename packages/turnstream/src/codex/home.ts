@@ -1,9 +1,9 @@
-import { chmodSync, mkdirSync, renameSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { catalogOf } from './catalog.ts'
 import { type CodexConfig, codexSettings } from './config.ts'
 import { syncDirectory, writeDurably } from './durable-file.ts'
-import { copyTemplate } from './home-template.ts'
 import { copyLogin, keepLogin } from './login.ts'
 import {
   createOwnedDirectory,
@@ -29,6 +29,11 @@ export interface CodexHome {
   readonly files: readonly string[]
 }
 
+/** Files of codex's own sessions, and those by which another API or key than the configured one could be found. */
+const NOT_COPIED = /^(?:config\.toml|catalog\.json|auth\.json|\.env|history\.jsonl|.*\.sqlite.*)$/
+const MAX_TEMPLATE_FILE_BYTES = 1024 * 1024
+
+const CATALOG = 'catalog.json'
 const READY = 'home-'
 const UNFINISHED = 'new-'
 
@@ -91,7 +96,25 @@ export class CodexHomes {
   }
 }
 
-const CATALOG = 'catalog.json'
+/** Copies the files of a template into a new home. */
+function copyTemplate(template: string, home: string): void {
+  for (const name of namesIn(template)) {
+    const from = join(template, name)
+    if (statSync(from).size > MAX_TEMPLATE_FILE_BYTES) continue
+    writeDurably(join(home, name), readFileSync(from))
+  }
+}
+
+function namesIn(template: string): string[] {
+  try {
+    const files = readdirSync(template, { withFileTypes: true }).filter((entry) => entry.isFile())
+    return files.map(({ name }) => name).filter((name) => !NOT_COPIED.test(name))
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    const detail = `the template of CODEX_HOME is unreadable: ${reason}`
+    throw new TurnstreamError('OPTION_INVALID', detail)
+  }
+}
 
 function filesOf(home: string, { agent }: CodexHomesOptions): string[] {
   return [workDirectory(home), ...(agent === undefined ? [join(home, CATALOG)] : [])]

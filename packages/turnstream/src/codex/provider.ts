@@ -9,9 +9,9 @@ import { concealing } from '../providers/vendor-errors.ts'
 import type { CodexAgent } from './agent.ts'
 import { AgentTurn } from './agent-turn.ts'
 import { findCodex } from './binary.ts'
-import { KEY_VARIABLE, type ModelProvider } from './config.ts'
+import { KEY_VARIABLE, type ModelProvider, words } from './config.ts'
 import { CodexHomes } from './home.ts'
-import { buildAgentRequest, buildCodexRequest } from './request.ts'
+import { buildCodexRequest } from './request.ts'
 import { CODEX_SETTINGS } from './settings.ts'
 import { CodexSupervisor } from './supervisor.ts'
 import { CodexTurn } from './turn.ts'
@@ -56,32 +56,16 @@ export interface CodexProviderOptions {
 /** A codex app-server as a provider. Its process starts with the first turn; `stop` ends it. */
 export type CodexProvider = Required<Provider>
 
-const IDLE_MS = 300_000
-const MAX_TURN_MS = 1_800_000
-const QUIET_MS = 1000
-const REQUEST_MS = 20_000
-const MAX_THREADS = 200
-const MAX_RESIDENT_BYTES = 2 ** 30
-
 /** Variables that the process needs to reach the model provider. */
-const PASSED_ON = [
-  'PATH',
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
-  'ALL_PROXY',
-  'NO_PROXY',
-  'http_proxy',
-  'https_proxy',
-  'all_proxy',
-  'no_proxy',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-]
+const PASSED_ON = words(`
+  PATH HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
+  SSL_CERT_FILE SSL_CERT_DIR`)
 
 /** Runs a real `codex app-server` and calls it as a model. */
 export function createCodexProvider(options: CodexProviderOptions): CodexProvider {
   const { id = CODEX_ID, models, modelProvider, agent, clock = systemClock } = options
-  const idleMs = options.idleTimeoutMs ?? IDLE_MS
+  const { idleTimeoutMs: idleMs = 300_000, maxTurnMs = 1_800_000, quietPeriodMs = 1000 } = options
+  const limits = { idleMs, maxTurnMs, quietMs: quietPeriodMs }
   const env = childEnvironment(options.env ?? process.env, modelProvider)
   const { baseUrl } = modelProvider
   if (!baseUrl && !modelProvider.usesLogin) {
@@ -94,12 +78,12 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
     ...(baseUrl !== undefined && { baseUrl }),
     ...(apiKey !== undefined && { apiKey }),
   })
-  const template = options.homeTemplate
   let homes: CodexHomes | undefined
   const supervisor = new CodexSupervisor({
     prepare() {
       const binary = findCodex(options.binary, env['PATH'])
-      const directory = typeof options.home === 'string' ? options.home : options.home()
+      const { home, homeTemplate: template } = options
+      const directory = typeof home === 'string' ? home : home()
       homes ??= new CodexHomes({ directory, models, modelProvider, idleMs, template, agent })
       return { binary, ...homes.create() }
     },
@@ -107,9 +91,9 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
     baseUrl,
     env,
     clock,
-    requestTimeoutMs: options.requestTimeoutMs ?? REQUEST_MS,
-    maxThreads: options.maxThreads ?? MAX_THREADS,
-    maxResidentBytes: options.maxResidentBytes ?? MAX_RESIDENT_BYTES,
+    requestTimeoutMs: options.requestTimeoutMs ?? 20_000,
+    maxThreads: options.maxThreads ?? 200,
+    maxResidentBytes: options.maxResidentBytes ?? 2 ** 30,
     onLog: (line) => options.onLog?.(redact(line)),
   })
   return {
@@ -124,13 +108,9 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
       const translation = translateCodex({ ...context, onUnknown, conceal })
-      const build = () =>
-        agent ? buildAgentRequest(request, agent, models) : buildCodexRequest(request)
-      const { maxTurnMs = MAX_TURN_MS, quietPeriodMs: quietMs = QUIET_MS } = options
-      const limits = { idleMs, maxTurnMs, quietMs }
       const parts = { stream, translation, clock, supervisor, ...limits }
       const turn = new CodexTurn({ ...parts, agent: agent && new AgentTurn(agent, isApproved) })
-      void turn.run(build)
+      void turn.run(() => buildCodexRequest(request, models, agent))
       return stream
     },
   }

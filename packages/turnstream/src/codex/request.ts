@@ -20,54 +20,52 @@ export interface CodexRequest {
   readonly originalName: (name: string) => string
 }
 
-/** Translates a request. Throws for options that the app-server cannot honour. */
-export function buildCodexRequest(request: ProviderRequest): CodexRequest {
+/** Translates a request, to `agent` if given. Throws for options that the app-server cannot honour. */
+export function buildCodexRequest(
+  request: ProviderRequest,
+  models: readonly string[],
+  agent?: CodexAgent,
+): CodexRequest {
   refuseUnsupported(request)
-  const { model, tools = [], toolChoice } = request
   const names = new ToolNames()
-  const offered = toolChoice === 'none' ? [] : tools
+  const thread = agent ? agentThread(request, models, agent) : modelThread(request, names)
+  const items = toInput(agent ? request.input.map(ownItem) : request.input)
   return {
-    thread: {
-      ephemeral: true,
-      model,
-      environments: [],
-      approvalPolicy: 'never',
-      experimentalRawEvents: true,
-      // Without it codex sends its own instructions.
-      baseInstructions: '',
-      dynamicTools: offered.map(({ name, description = '', parameters }) => {
-        return { type: 'function', name: names.toCodex(name), description, inputSchema: parameters }
-      }),
-    },
-    items: toInput(request.input).map((item) => toCodexItem(item, names)),
-    turn: turnParams(request),
+    thread: { ephemeral: true, model: request.model, ...thread },
+    items: items.map((item) => toCodexItem(item, names)),
+    turn: { input: [], ...writeSettings(CODEX_SETTINGS, request) },
     originalName: (name) => names.toClient(name),
   }
 }
 
-/** Translates a request to an agent, which has its own tools. The request's tools are not offered to it. */
-export function buildAgentRequest(
-  request: ProviderRequest,
-  agent: CodexAgent,
+function modelThread({ tools = [], toolChoice }: ProviderRequest, names: ToolNames): Params {
+  const offered = toolChoice === 'none' ? [] : tools
+  return {
+    environments: [],
+    approvalPolicy: 'never',
+    experimentalRawEvents: true,
+    // Without it codex sends its own instructions.
+    baseInstructions: '',
+    dynamicTools: offered.map(({ name, description = '', parameters }) => {
+      return { type: 'function', name: names.toCodex(name), description, inputSchema: parameters }
+    }),
+  }
+}
+
+/** An agent has its own tools. The request's tools are not offered to it. */
+function agentThread(
+  { model }: ProviderRequest,
   models: readonly string[],
-): CodexRequest {
-  refuseUnsupported(request)
+  agent: CodexAgent,
+): Params {
   checkAgent(agent)
   // The tools of codex depend on the model.
-  if (!models.includes(request.model)) refuse('model', `runs the agent with ${models.join(', ')}`)
-  const names = new ToolNames()
+  if (!models.includes(model)) refuse('model', `runs the agent with ${models.join(', ')}`)
   return {
-    thread: {
-      ephemeral: true,
-      model: request.model,
-      cwd: agent.directory,
-      sandbox: agent.sandbox,
-      approvalPolicy: approvalPolicy(agent),
-      experimentalRawEvents: true,
-    },
-    items: toInput(request.input.map(ownItem)).map((item) => toCodexItem(item, names)),
-    turn: turnParams(request),
-    originalName: (name) => names.toClient(name),
+    cwd: agent.directory,
+    sandbox: agent.sandbox,
+    approvalPolicy: approvalPolicy(agent),
+    experimentalRawEvents: true,
   }
 }
 
@@ -78,10 +76,6 @@ function ownItem(stored: OutputItem): OutputItem {
   if (item.type !== 'function_call' && item.type !== 'function_call_output') return item
   const { provider_metadata: _, ...rest } = item
   return rest
-}
-
-function turnParams(request: ProviderRequest): Params {
-  return { input: [], ...writeSettings(CODEX_SETTINGS, request) }
 }
 
 /** The app-server cannot do this, and would ignore it. */
