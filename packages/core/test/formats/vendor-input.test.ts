@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { translateScripted } from '../../../turnstream/src/providers/scripted/translate.ts'
+import { replayRecording } from '../../../turnstream/src/providers/scripted/translate.ts'
 import { type InputFormat, VendorInput, VendorReader } from '../../src/formats/vendor-input.ts'
 import { context } from './replay.ts'
 
@@ -67,7 +67,8 @@ describe('unreadable input', () => {
 })
 
 test('a reader ends a response that breaks in the middle with position and reason', () => {
-  const reader = new VendorReader(translateScripted(context))
+  const recording = replayRecording(context)
+  const reader = new VendorReader({ translate: () => [], end: (fault) => recording.end(fault) })
   const payloads = [...reader.feed(utf8.encode('{"a":1}\n{"a":\n')), ...reader.end()]
   expect(payloads).toMatchObject([
     { type: 'response_start' },

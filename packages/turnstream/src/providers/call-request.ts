@@ -1,6 +1,7 @@
 import {
   forProvider,
   isCompaction,
+  withIssuer,
   withoutVendorFields,
 } from '@turnstream/core/internal/formats/issuer'
 import type { ModelTable } from '@turnstream/core/internal/formats/model-traits'
@@ -41,10 +42,11 @@ export class CallRequest<Options extends VendorOptions & { id: string; models: M
     this.#vendor = vendor
     this.#options = options
     this.#refused = refused
-    this.#request = limited(
-      mapInput(request, (item) => this.#accepted(forProvider(item, options.id))),
-      options.maxOutputTokens,
-    )
+    const { id, maxOutputTokens: limit = Infinity } = options
+    const { maxOutputTokens = 0 } = request
+    const input = request.input.map((item) => this.#accepted(forProvider(item, id)))
+    const isOverLimit = maxOutputTokens > limit
+    this.#request = { ...request, input, ...(isOverLimit && { maxOutputTokens: limit }) }
     if (refused.defaultsError !== undefined) this.#dropDefaults(refused.defaultsError)
     if (options.models.hasLearned(request.model)) this.#fitModel()
   }
@@ -63,9 +65,9 @@ export class CallRequest<Options extends VendorOptions & { id: string; models: M
     return built
   }
 
-  /** What the vendor answers, with the call ids of the thread. */
+  /** What the vendor answers, with the call ids of the thread and the provider as issuer of its data. */
   restore(payload: StreamEventPayload): StreamEventPayload {
-    return this.#callIds.restore(payload)
+    return withIssuer(this.#callIds.restore(payload), this.#options.id)
   }
 
   /** Drops what the error is about, if the request can do without. Returns whether `build` changes. */
@@ -113,29 +115,12 @@ export class CallRequest<Options extends VendorOptions & { id: string; models: M
     const { input } = this.#request
     this.#isRebuilt = true
     this.#isReduced = true
-    this.#request = mapInput(this.#request, (item) =>
-      isCompaction(item) ? item : withoutVendorFields(item),
-    )
+    const reduced = input.map((item) => (isCompaction(item) ? item : withoutVendorFields(item)))
+    this.#request = { ...this.#request, input: reduced }
     if (JSON.stringify(this.build().body) === before) return false
     this.#refused.add(input.filter((item) => !isCompaction(item)))
     return true
   }
 }
 
-const THINKING: ReadonlySet<SettingName> = new Set([
-  'thinkingBudget',
-  'thinking',
-  'reasoningEffort',
-])
-
-function limited(request: ProviderRequest, limit = Infinity): ProviderRequest {
-  const { maxOutputTokens = 0 } = request
-  return maxOutputTokens > limit ? { ...request, maxOutputTokens: limit } : request
-}
-
-function mapInput(
-  request: ProviderRequest,
-  change: (item: OutputItem) => OutputItem,
-): ProviderRequest {
-  return { ...request, input: request.input.map(change) }
-}
+const THINKING = new Set<SettingName>(['thinkingBudget', 'thinking', 'reasoningEffort'])

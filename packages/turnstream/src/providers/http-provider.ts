@@ -15,7 +15,6 @@ import {
   vendorCode,
   vendorMessage,
 } from '@turnstream/core/internal/formats/call-faults'
-import { withIssuer } from '@turnstream/core/internal/formats/issuer'
 import { ModelTable } from '@turnstream/core/internal/formats/model-traits'
 import type { RunContext } from '@turnstream/core/internal/formats/provider-request'
 import { fitSettings } from '@turnstream/core/internal/formats/settings'
@@ -102,20 +101,15 @@ export function httpProvider<Options extends VendorOptions>(
   options: Options & HttpProviderOptions,
 ): ModelClient {
   checkBaseUrl(options.baseUrl)
-  const { id = vendor.id, clock = systemClock } = options
+  const { id = vendor.id, clock = systemClock, random = Math.random } = options
+  const { maxRetries = 2, retryTimeouts = false, maxStalledBytes = MAX_STALLED_BYTES } = options
+  const { fetch = globalThis.fetch } = options
   const conceal = concealing(options)
   const models = new ModelTable(vendor.models ?? [], options.modelTraits)
   const settings = vendor.settings?.(options, models)
   const refused = new RefusedData()
-  const resolved = {
-    limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
-    maxStalledBytes: options.maxStalledBytes ?? MAX_STALLED_BYTES,
-    maxRetries: options.maxRetries ?? 2,
-    retryTimeouts: options.retryTimeouts ?? false,
-    fetch: options.fetch ?? globalThis.fetch,
-    clock,
-    random: options.random ?? Math.random,
-  }
+  const limits = { ...DEFAULT_LIMITS, ...options.timeLimits }
+  const resolved = { limits, maxStalledBytes, maxRetries, retryTimeouts, fetch, clock, random }
   const provider: Provider = {
     id,
     ...(options.maxArgumentChars !== undefined && { maxArgumentChars: options.maxArgumentChars }),
@@ -129,13 +123,14 @@ export function httpProvider<Options extends VendorOptions>(
       const context = { ...ids, onUnknown, maxArgumentChars, conceal, responseIds }
       const attempt: Attempt = {
         ...resolved,
+        stream,
         signal: stream.signal,
         request: new CallRequest(vendor, request, { ...options, id, models }, refused),
+        createReader: () => new VendorReader(vendor.createTranslation(context), 'sse'),
         observe: (call) => options.observeCall?.({ ...run, ...call }),
         onRetry,
       }
-      const createReader = () => new VendorReader(vendor.createTranslation(context), 'sse')
-      void new Pump(id, attempt, createReader, stream).run()
+      void new Pump(attempt).run()
       return stream
     },
   }
@@ -144,37 +139,27 @@ export function httpProvider<Options extends VendorOptions>(
 
 /** Moves the response into the stream at the reader's pace. */
 class Pump {
-  readonly #providerId: string
   readonly #attempt: Attempt
-  readonly #createReader: () => VendorReader
-  readonly #stream: ProviderStream
   #reader: VendorReader
   #hasStarted = false
   #hasOutput = false
 
-  constructor(
-    providerId: string,
-    attempt: Attempt,
-    createReader: () => VendorReader,
-    stream: ProviderStream,
-  ) {
-    this.#providerId = providerId
+  constructor(attempt: Attempt) {
     this.#attempt = attempt
-    this.#createReader = createReader
-    this.#stream = stream
-    this.#reader = createReader()
+    this.#reader = attempt.createReader()
   }
 
   /** Never rejects. */
   async run(): Promise<void> {
+    const { stream, signal } = this.#attempt
     const fault = await openVendorStream(this.#attempt, this.#takeChunk).catch(unreachable)
-    if (this.#attempt.signal.aborted) return
+    if (signal.aborted) return
     try {
       await this.#add(this.#reader.end(fault))
     } catch {
       // The reader has left.
     }
-    this.#stream.complete()
+    stream.complete()
   }
 
   /** Yields to the event loop between slices. Waits only for that, or for a slow reader. */
@@ -214,20 +199,17 @@ class Pump {
     if (this.#hasOutput || failure === undefined) return undefined
     const { error } = failure
     if (!this.#attempt.request.rebuildAfter(`${error.code} ${error.message}`)) return undefined
-    this.#reader = this.#createReader()
+    this.#reader = this.#attempt.createReader()
     return error
   }
 
   /** A response that was begun again has started before. */
   #add(payloads: readonly StreamEventPayload[]): boolean | Promise<boolean> {
-    if (payloads.every(({ type }) => type === 'item_delta'))
-      return this.#stream.addUntilEnd(payloads)
+    const { stream, request } = this.#attempt
+    if (payloads.every(({ type }) => type === 'item_delta')) return stream.addUntilEnd(payloads)
     const news = payloads.filter(({ type }) => type !== 'response_start' || !this.#hasStarted)
     this.#hasStarted ||= news.length > 0
-    const { request } = this.#attempt
-    return this.#stream.addUntilEnd(
-      news.map((payload) => withIssuer(request.restore(payload), this.#providerId)),
-    )
+    return stream.addUntilEnd(news.map((payload) => request.restore(payload)))
   }
 }
 
@@ -236,8 +218,10 @@ type CallOption = 'maxStalledBytes' | 'maxRetries' | 'retryTimeouts' | 'fetch' |
 /** One call to a vendor, including retries. */
 interface Attempt extends Required<Pick<HttpProviderOptions, CallOption>> {
   limits: TimeLimits
+  stream: ProviderStream
   signal: AbortSignal
   request: Pick<CallRequest<never>, 'build' | 'rebuildAfter' | 'restore'>
+  createReader: () => VendorReader
   observe: (call: Omit<ObservedCall, keyof RunContext>) => CallObserver | undefined
   onRetry?: (() => void) | undefined
 }
@@ -414,7 +398,7 @@ class ProviderCall {
     }
   }
 
-  /** Interrupts a wait for bytes that takes too long. One timer for all reads, because there is one read per token. */
+  /** One timer for all reads, because there is one read per token. */
   #silence(ms: number): IdleTimer {
     return new IdleTimer(ms, this.#attempt.clock, () =>
       this.#interrupt(timeoutError('an event', ms)),

@@ -61,8 +61,6 @@ async function forward(
   const translation = new ResponseEventTranslation()
   try {
     await payloads.consume((payload) => {
-      const failure = failureOf(payload)
-      if (failure !== undefined) throw failure
       const event = translation.translate(payload)
       if (event === undefined) return undefined
       if (events.getBufferSize() >= MAX_BUFFERED_EVENTS) return events.send(event)
@@ -75,24 +73,14 @@ async function forward(
   }
 }
 
-function failureOf(payload: StreamEventPayload): ResponseStreamError | undefined {
-  switch (payload.type) {
-    case 'response_error':
-      return new ResponseStreamError(payload.error.message, payload.error.code)
-    case 'turn_aborted_by_user':
-      return new ResponseStreamError(payload.reason ?? 'The response was cancelled', 'ABORTED')
-    default:
-      return undefined
-  }
-}
-
 /** What vendors call the search that they run themselves. */
 const WEB_SEARCHES: ReadonlySet<unknown> = new Set(['web_search', 'web_search_call'])
 
-/** Translates payloads of one call. Argument fragments have no ResponseEvent: the finished call does. */
+/** Translates the payloads of one call. Argument fragments have no ResponseEvent: the finished call does. */
 class ResponseEventTranslation {
   readonly #types = new Map<string, ItemType>()
 
+  /** Throws when the call failed. */
   translate(payload: StreamEventPayload): ResponseEvent | undefined {
     switch (payload.type) {
       case 'response_start':
@@ -108,6 +96,10 @@ class ResponseEventTranslation {
         const { response_id: responseId, usage } = payload
         return { type: 'Completed', responseId, ...(usage && { tokenUsage: usage }) }
       }
+      case 'response_error':
+        throw new ResponseStreamError(payload.error.message, payload.error.code)
+      case 'turn_aborted_by_user':
+        throw new ResponseStreamError(payload.reason ?? 'The response was cancelled', 'ABORTED')
       default:
         return undefined
     }

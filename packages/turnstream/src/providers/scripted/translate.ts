@@ -1,7 +1,6 @@
 import {
   isTerminal,
   ResponseWriter,
-  type Translation,
   type TranslationContext,
 } from '@turnstream/core/internal/formats/translation'
 import { outputItemIds } from '@turnstream/core/internal/protocol/item-ids'
@@ -10,18 +9,8 @@ import type {
   StreamEvent,
   StreamEventPayload,
 } from '@turnstream/core/internal/protocol/stream-event'
-import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 
 /** Replays a recorded turn with the ids of the current run. A missing end is reported as such. */
-export function translateScripted(context: TranslationContext): Translation {
-  const recording = replayRecording(context)
-  return {
-    translate: (event) => (isStreamEvent(event) ? recording.replay(event) : []),
-    end: (fault) => recording.end(fault),
-  }
-}
-
-/** The same for events validated when the recording was read. */
 export function replayRecording(context: TranslationContext) {
   const writer = new ResponseWriter(context)
   const items = new Map<string, string>()
