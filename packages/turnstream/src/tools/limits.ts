@@ -1,5 +1,5 @@
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { REDACTED } from '@turnstream/core/internal/protocol/redaction'
+import { resolveLimits } from '../turns/turn-items.ts'
 
 /** Limits of a tool, or of all tools of an MCP server together, and what must not leave it. */
 export interface ToolLimits {
@@ -15,25 +15,15 @@ export interface ToolLimits {
 
 type Limits = Required<Omit<ToolLimits, 'secrets'>>
 
-const DEFAULT_LIMITS = {
+const DEFAULT_LIMITS: Limits = {
   timeoutMs: 30_000,
   maxOutputBytes: 256 * 1024,
   maxParallelCalls: 16,
-} as const satisfies Limits
-
-const LIMIT_NAMES = Object.keys(DEFAULT_LIMITS) as (keyof Limits)[]
+}
 
 /** Applies the defaults. OPTION_INVALID for a limit below 1. */
 export function resolveToolLimits(given: ToolLimits): Limits {
-  const limits: Limits = { ...DEFAULT_LIMITS }
-  for (const name of LIMIT_NAMES) {
-    const value = given[name] ?? DEFAULT_LIMITS[name]
-    if (!(value >= 1)) {
-      throw new TurnstreamError('OPTION_INVALID', `${name} must be at least 1, not ${value}`)
-    }
-    Object.assign(limits, { [name]: value })
-  }
-  return limits
+  return resolveLimits(DEFAULT_LIMITS, given)
 }
 
 /** Models accept these names; other characters of foreign names are replaced. */

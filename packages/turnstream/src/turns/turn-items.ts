@@ -123,15 +123,23 @@ const DEFAULT_CAPS = {
   maxHistoryTokens: 2_000_000,
 } satisfies TurnCaps
 
-/** Applies the defaults. OPTION_INVALID for a cap under which no turn could run. Other fields are ignored. */
+/** Applies the defaults. OPTION_INVALID for a cap under which no turn could run. */
 export function resolveCaps(given: Partial<TurnCaps> = {}): TurnCaps {
-  const caps = { ...DEFAULT_CAPS }
-  for (const name of Object.keys(caps) as (keyof TurnCaps)[]) {
-    const value = given[name] ?? DEFAULT_CAPS[name]
+  return resolveLimits(DEFAULT_CAPS, given)
+}
+
+/** Applies the defaults. OPTION_INVALID for a limit below 1. Other fields are ignored. */
+export function resolveLimits<Limits extends { readonly [Name in keyof Limits]: number }>(
+  defaults: Limits,
+  given: Partial<Limits>,
+): Limits {
+  const limits = { ...defaults }
+  for (const name of Object.keys(defaults) as (keyof Limits & string)[]) {
+    const value = given[name] ?? defaults[name]
     if (!(value >= 1)) {
       throw new TurnstreamError('OPTION_INVALID', `${name} must be at least 1, not ${value}`)
     }
-    caps[name] = value
+    limits[name] = value
   }
-  return caps
+  return limits
 }
