@@ -19,6 +19,14 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** The fields that are not undefined. */
+export function withoutUndefined<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as ReturnType<typeof withoutUndefined<Fields>>
+}
+
 /** Returns the same JSON for the same value, whatever the order of the fields of its objects. */
 export function stableJson(value: object): string {
   return JSON.stringify(value, inOrder)

@@ -10,7 +10,7 @@ import type {
 } from '@turnstream/core/internal/log/turn-log'
 import { estimateTokensOfLength } from '@turnstream/core/internal/processor/options'
 import { isTurnMissing, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import { isRecord, parseJsonSafe, withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
@@ -83,7 +83,7 @@ export interface EarlierTurns {
   readonly log: TurnLog
   readonly threadId: string
   /** The turn that follows them; without it, all turns of the thread. */
-  readonly turnId?: string
+  readonly turnId?: string | undefined
 }
 
 /** Yields the turns before the requested one, newest first. */
@@ -95,11 +95,8 @@ export async function* earlierTurns({
   let isEarlier = turnId === undefined
   let cursor: string | undefined
   do {
-    const page = await log.listTurns(threadId, {
-      first: 'newest',
-      limit: PAGE,
-      ...(cursor !== undefined && { cursor }),
-    })
+    const options = withoutUndefined({ cursor })
+    const page = await log.listTurns(threadId, { first: 'newest', limit: PAGE, ...options })
     for (const turn of page.items) {
       if (isEarlier) yield turn
       else isEarlier = turn.turnId === turnId

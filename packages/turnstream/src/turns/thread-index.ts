@@ -48,8 +48,7 @@ export async function canContinue(
   next?: string,
 ): Promise<boolean> {
   let retries = 0
-  const before = next === undefined ? {} : { turnId: next }
-  for await (const turn of earlierTurns({ log, threadId, ...before })) {
+  for await (const turn of earlierTurns({ log, threadId, turnId: next })) {
     if (turn.turnId === turnId) return true
     const hasFailed = turn.status === 'error' || turn.status === 'aborted'
     if (!hasFailed || ++retries > MAX_RETRIES) return false

@@ -3,11 +3,8 @@ import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import type { Settlement, UnsettledItems } from '@turnstream/core/internal/items/unsettled-items'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isPlainDelta } from '@turnstream/core/internal/protocol/event-codec'
-import type {
-  ApprovalRequest,
-  FunctionCall,
-  OutputItem,
-} from '@turnstream/core/internal/protocol/output-item'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
+import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type {
   ErrorObject,
   ItemType,
@@ -20,7 +17,7 @@ import {
   payloadFault,
   type StartedItem,
 } from '@turnstream/core/internal/protocol/stream-event-guard'
-import type { ApprovalDecision } from './approvals.ts'
+import type { ApprovalDecision, TurnApprovals } from './approvals.ts'
 import type { ApprovalRequestItem, ProviderApprovals } from './provider-approvals.ts'
 import { markedAsRunHere } from './tools.ts'
 import { boundEnd, boundError, extraChars } from './turn-ending.ts'
@@ -38,10 +35,9 @@ export interface TranscriptOptions {
   readonly caps: TurnCaps
   /** Maximum characters of one call's arguments. Most providers enforce it themselves. */
   readonly maxArgumentChars: number
-  /** Returns the request for approval of a finished call, if it needs one. */
-  readonly requestApproval?: (call: FunctionCall, place: number) => ApprovalRequest | undefined
+  readonly approvals: TurnApprovals
   /** Requests approval of calls that the provider runs itself. */
-  readonly providerApprovals?: Pick<ProviderApprovals, 'request' | 'decline'>
+  readonly providerApprovals: ProviderApprovals
   /** Updated with everything that is written. */
   readonly unsettled: UnsettledItems
   /** Called for ignored events, once per item. */
@@ -69,20 +65,14 @@ const TRUNCATED: ErrorObject = {
  * consecutive item numbers, summed usage and enforced caps. Synchronous.
  */
 export class Transcript {
-  readonly #runId: string
+  readonly usage = new TurnUsage()
+  readonly #options: TranscriptOptions
+  readonly #unsettled: UnsettledItems
   readonly #items: TurnItems
-  readonly #maxArgumentChars: number
-  /** Names of the tools that this server runs. */
-  readonly #registry: ReadonlySet<string>
   /** Items of the round's calls that this server runs. */
   readonly #callsRunHere = new Set<string>()
-  readonly usage = new TurnUsage()
-  readonly #unsettled: UnsettledItems
-  readonly #requestApproval: TranscriptOptions['requestApproval']
-  readonly #providerApprovals: TranscriptOptions['providerApprovals']
-  /** Items of calls that the provider asked about. */
-  readonly #asked = new Set<string>()
-  readonly #onError: (error: unknown) => void
+  /** Items of the provider's calls for which approval was requested. */
+  readonly #requested = new Set<string>()
   /** Ids of ignored events that were reported. */
   readonly #ignored = new Set<string>()
   readonly #lenient: LenientOptions = {
@@ -93,15 +83,9 @@ export class Transcript {
   #end: RoundEnd | undefined
 
   constructor(options: TranscriptOptions) {
-    const { runId, registry, caps, requestApproval, unsettled, onError } = options
-    this.#runId = runId
-    this.#maxArgumentChars = options.maxArgumentChars
-    this.#requestApproval = requestApproval
-    this.#providerApprovals = options.providerApprovals
-    this.#unsettled = unsettled
-    this.#onError = onError
-    this.#items = new TurnItems(runId, caps)
-    this.#registry = registry
+    this.#options = options
+    this.#unsettled = options.unsettled
+    this.#items = new TurnItems(options.runId, options.caps)
   }
 
   /** The exceeded cap. What exceeded it is not part of the turn. */
@@ -149,11 +133,13 @@ export class Transcript {
         return this.#start(payload)
       case 'item_done':
         if (payload.final_item.type === 'approval_response') return undefined
-        if (payload.final_item.type === 'approval_request') return this.#ask(payload.final_item)
+        if (payload.final_item.type === 'approval_request') {
+          return this.#requestApproval(payload.final_item)
+        }
         return this.#finish(payload)
       case 'item_error':
       case 'item_cancelled':
-        return this.#giveUp(payload)
+        return this.#abandon(payload)
       case 'usage_update':
         if (payload.usage === undefined) return undefined
         this.usage.update(payload.usage)
@@ -182,7 +168,11 @@ export class Transcript {
   #reportUsage(): void {
     if (this.#isUsageReported) return
     this.#isUsageReported = true
-    this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', 'malformed usage was dropped'))
+    this.#reportMalformed('malformed usage was dropped')
+  }
+
+  #reportMalformed(detail: string): void {
+    this.#options.onError(new TurnstreamError('UPSTREAM_MALFORMED', detail))
   }
 
   #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
@@ -203,7 +193,8 @@ export class Transcript {
   #ignore(providersId: string): undefined {
     if (this.#ignored.has(providersId) || this.#ignored.size >= MAX_REPORTS) return
     this.#ignored.add(providersId)
-    this.#onError(new TurnstreamError('ITEM_UNKNOWN', `${providersId.slice(0, 200)} is not open`))
+    const error = new TurnstreamError('ITEM_UNKNOWN', `${providersId.slice(0, 200)} is not open`)
+    this.#options.onError(error)
   }
 
   #start(payload: StreamEventPayload<'item_start'>): StreamEventPayload | undefined {
@@ -227,29 +218,29 @@ export class Transcript {
     if (known !== undefined && open === undefined) return this.#ignore(payload.item_id)
     const item = known ?? this.#items.add(payload.item_id)
     if (item === undefined) return undefined
-    const { final_item: said } = payload
-    if (said.type === 'function_call' && this.#isTooLarge(said.type, said.arguments.length)) {
-      return this.#failCall(item, said.name)
-    }
     const final = withoutApproval({ ...payload.final_item, id: item.id })
+    if (final.type === 'function_call' && this.#isTooLarge(final.type, final.arguments.length)) {
+      return this.#failCall(item, final.name)
+    }
     const { provider_metadata: metadata } = final
     const isRunHere = final.type === 'function_call' && this.#runs(final.name, metadata)
-    const asked = isRunHere ? this.#withApproval(final, item.place + 1) : final
-    if (!this.#items.spend(extraChars({ ...payload, final_item: asked }))) return undefined
+    const approval = isRunHere ? this.#options.approvals.request(final, item.place + 1) : undefined
+    const stored = approval === undefined ? final : { ...final, approval }
+    if (!this.#items.spend(extraChars({ ...payload, final_item: stored }))) return undefined
     if (!this.#items.finish(item, final, open?.text.length)) return undefined
     if (!isRunHere) return { ...payload, item_id: item.id, final_item: final }
     this.#callsRunHere.add(item.id)
-    const final_item = { ...asked, provider_metadata: markedAsRunHere(metadata) }
+    const final_item = { ...stored, provider_metadata: markedAsRunHere(metadata) }
     return { ...payload, item_id: item.id, final_item }
   }
 
   #isTooLarge(type: ItemType | undefined, chars: number): boolean {
-    return type === 'function_call' && chars > this.#maxArgumentChars
+    return type === 'function_call' && chars > this.#options.maxArgumentChars
   }
 
   /** Ends a call whose arguments are too large, before they are stored. */
   #failCall(item: TurnItem, name = this.#nameOf(item)): StreamEventPayload {
-    const error = boundError(tooLarge(name || item.id, this.#maxArgumentChars))
+    const error = boundError(tooLarge(name || item.id, this.#options.maxArgumentChars))
     return { type: 'item_error', item_id: item.id, error }
   }
 
@@ -260,7 +251,8 @@ export class Transcript {
 
   /** Returns whether this server runs calls of this name. */
   #runs(name: string | undefined, metadata: Record<string, unknown> | undefined): boolean {
-    return name !== undefined && this.#registry.has(name) && !isExecutedByProvider(metadata)
+    const { registry } = this.#options
+    return name !== undefined && registry.has(name) && !isExecutedByProvider(metadata)
   }
 
   /** The round's unanswered calls for this server's tools. */
@@ -273,28 +265,24 @@ export class Transcript {
     return this.#unsettled.calls.some((call) => !isExecutedByProvider(call.provider_metadata))
   }
 
-  #withApproval(call: FunctionCall, place: number): FunctionCall {
-    const approval = this.#requestApproval?.(call, place)
-    return approval === undefined ? call : { ...call, approval }
-  }
-
   /** Requests approval once per call that the provider runs. Undefined if none is requested. */
-  #ask(said: ApprovalRequestItem): StreamEventPayload | undefined {
-    const { type, call_id } = said
+  #requestApproval(providers: ApprovalRequestItem): StreamEventPayload | undefined {
+    const { type, call_id } = providers
+    const { providerApprovals } = this.#options
     const call = this.#unsettled.runningCall(call_id)
-    const item = call === undefined || this.#asked.has(call) ? undefined : this.#items.add()
-    const request = item && this.#providerApprovals?.request(said, item.place + 1)
+    const item = call === undefined || this.#requested.has(call) ? undefined : this.#items.add()
+    const request = item && providerApprovals.request(providers, item.place + 1)
     if (call === undefined || item === undefined || request === undefined) {
-      this.#providerApprovals?.decline(said.approval_id)
+      providerApprovals.decline(providers.approval_id)
       return undefined
     }
-    this.#asked.add(call)
+    this.#requested.add(call)
     const final_item: OutputItem = { type, id: item.id, approval_id: request.id, call_id }
     if (!this.#items.spend(JSON.stringify(final_item).length)) return undefined
     return { type: 'item_done', item_id: item.id, final_item }
   }
 
-  #giveUp(
+  #abandon(
     payload: StreamEventPayload<'item_error' | 'item_cancelled'>,
   ): StreamEventPayload | undefined {
     const known = this.#items.known(payload.item_id)
@@ -307,14 +295,14 @@ export class Transcript {
 
   /** The provider failed. The first end of a round wins. */
   failRound(error: ErrorObject): void {
-    this.#end ??= { type: 'response_error', response_id: this.#runId, error: boundError(error) }
+    const { runId } = this.#options
+    this.#end ??= { type: 'response_error', response_id: runId, error: boundError(error) }
   }
 
   #endWith(payload: RoundEnd): void {
     const { end, isCut } = boundEnd(payload)
     this.#end = end
-    if (!isCut) return
-    this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', `${payload.type} was too large`))
+    if (isCut) this.#reportMalformed(`${payload.type} was too large`)
   }
 
   /** Ends a round, even if the provider sent no terminal event. */
@@ -355,8 +343,7 @@ export class Transcript {
       approval_id,
       call_id,
       approved,
-      ...(reason !== undefined && { reason }),
-      ...(by !== undefined && { answered_by: by }),
+      ...withoutUndefined({ reason, answered_by: by }),
       answered_at: at,
     }
     if (!this.#items.spend(JSON.stringify(final_item).length)) return
@@ -366,7 +353,7 @@ export class Transcript {
   /** The usage so far, if it is not in the log yet. */
   usageNews(): StreamEventPayload | undefined {
     const usage = this.usage.drainNews()
-    return usage && { type: 'usage_update', response_id: this.#runId, usage }
+    return usage && { type: 'usage_update', response_id: this.#options.runId, usage }
   }
 }
 
@@ -400,7 +387,8 @@ const OPTIONAL_COUNTS = ['cached_tokens', 'cache_write_tokens', 'reasoning_token
 export class TurnUsage {
   #before: Usage | undefined
   #round: Usage | undefined
-  #told: string | undefined
+  /** The last sum that `drainNews` returned, as JSON. */
+  #drained: string | undefined
 
   /** Sets the figures of the current round so far. */
   update(usage: Usage): void {
@@ -422,8 +410,8 @@ export class TurnUsage {
   drainNews(): Usage | undefined {
     const { sum } = this
     const text = JSON.stringify(sum)
-    if (sum === undefined || text === this.#told) return undefined
-    this.#told = text
+    if (sum === undefined || text === this.#drained) return undefined
+    this.#drained = text
     return sum
   }
 }

@@ -1,20 +1,14 @@
 import { type Clock, monotonicNow, pause } from '@turnstream/core/internal/async/clock'
+import type { Settlement } from '@turnstream/core/internal/items/unsettled-items'
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
 import { boundEndReason, failed } from './turn-ending.ts'
 
-/**
- * Why a turn stops. `cancelled`: on request. `failed`: a cap was exceeded or the server shuts down. `lost`:
- * this process may no longer write the turn.
- */
-export type StopReason =
-  | { readonly kind: 'cancelled'; readonly reason: string }
-  | { readonly kind: 'failed'; readonly error: ErrorObject }
-  | { readonly kind: 'lost'; readonly error: unknown }
+/** Why a turn ends early: on request, or because a cap was exceeded or the server shuts down. */
+export type EndReason = Exclude<Settlement, { kind: 'done' }>
 
-/** Why a turn that this process owns ends early. */
-export type EndReason = Exclude<StopReason, { kind: 'lost' }>
+/** Why a turn stops. `lost`: this process may no longer write it. */
+export type StopReason = EndReason | { readonly kind: 'lost'; readonly error: unknown }
 
 export interface TurnControlOptions {
   readonly log: TurnLog

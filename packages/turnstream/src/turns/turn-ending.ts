@@ -1,3 +1,4 @@
+import type { Lease } from '@turnstream/core/internal/log/turn-log'
 import {
   ERROR_CODES,
   type ErrorCode,
@@ -14,12 +15,7 @@ import type { RoundEnd } from './transcript.ts'
 import type { EndReason } from './turn-control.ts'
 import type { TurnOutcome } from './turn-observer.ts'
 
-interface TurnIds {
-  readonly turnId: string
-  readonly runId: string
-}
-
-export type Terminal = RoundEnd
+type TurnIds = Pick<Lease, 'turnId' | 'runId'>
 
 /** After these, a call may be incomplete or unintended. */
 const UNRELIABLE: ReadonlySet<unknown> = new Set(['length', 'content_filter', 'refusal'])
@@ -34,35 +30,31 @@ export function isReliable(end: RoundEnd): boolean {
 }
 
 /** Returns the end of a turn from its last round. With calls left to the client, `stop` becomes `tool_calls`. */
-export function naturalEnd(
+export function terminalOf(
   end: RoundEnd,
   { turnId, runId }: TurnIds,
   usage: Usage | undefined,
   hasForClient: boolean,
-): Terminal {
+): RoundEnd {
+  const spent = usage && { usage }
   switch (end.type) {
     case 'response_error':
-      return { ...end, response_id: runId, ...(usage && { usage }) }
+      return { ...end, response_id: runId, ...spent }
     case 'turn_aborted_by_user':
-      return { ...end, turn_id: turnId, ...(usage && { usage }) }
+      return { ...end, turn_id: turnId, ...spent }
     case 'response_done': {
       const { finish_reason: reason, ...rest } = end
       const finish_reason = hasForClient && VAGUE.has(reason) ? 'tool_calls' : (reason ?? null)
-      return { ...rest, response_id: runId, finish_reason, ...(usage && { usage }) }
+      return { ...rest, response_id: runId, finish_reason, ...spent }
     }
   }
 }
 
-/** Returns the end of a stopped turn, with the usage so far. */
-export function stoppedEnd(
-  reason: EndReason,
-  { turnId, runId }: TurnIds,
-  usage: Usage | undefined,
-): Terminal {
-  const spent = usage && { usage }
+/** Returns the end of the round in which a turn was stopped. */
+export function stoppedEnd(reason: EndReason, { turnId, runId }: TurnIds): RoundEnd {
   return reason.kind === 'cancelled'
-    ? { type: 'turn_aborted_by_user', turn_id: turnId, reason: reason.reason, ...spent }
-    : { type: 'response_error', response_id: runId, error: reason.error, ...spent }
+    ? { type: 'turn_aborted_by_user', turn_id: turnId, reason: reason.reason }
+    : { type: 'response_error', response_id: runId, error: reason.error }
 }
 
 /**
@@ -89,7 +81,7 @@ interface TurnTimes {
 
 /** Returns the outcome for metrics. A turn without an end was lost or deleted. */
 export function outcomeOf(
-  end: Terminal | undefined,
+  end: RoundEnd | undefined,
   times: TurnTimes,
   isDeleted = false,
 ): TurnOutcome {
@@ -97,18 +89,10 @@ export function outcomeOf(
   const durationMs = now - since
   if (end === undefined) return { status: isDeleted ? 'deleted' : 'lost', durationMs }
   const known = { durationMs, ...(end.usage && { usage: end.usage }) }
-  switch (end.type) {
-    case 'response_error':
-      return { ...known, status: 'failed', code: end.error.code }
-    case 'turn_aborted_by_user':
-      return {
-        ...known,
-        status: 'aborted',
-        ...(cancelledAt !== undefined && { cancelMs: now - cancelledAt }),
-      }
-    case 'response_done':
-      return { ...known, status: 'completed' }
-  }
+  if (end.type === 'response_done') return { ...known, status: 'completed' }
+  if (end.type === 'response_error') return { ...known, status: 'failed', code: end.error.code }
+  const cancelled = cancelledAt !== undefined && { cancelMs: now - cancelledAt }
+  return { ...known, status: 'aborted', ...cancelled }
 }
 
 /**
@@ -185,9 +169,8 @@ function knownFields(end: RoundEnd): RoundEnd {
       }
     }
     case 'response_error': {
-      const { type, response_id, error } = end
-      const response = clip(response_id, MAX_WORD_CHARS)
-      return { type, response_id: response, error: boundError(error), ...usage }
+      const response_id = clip(end.response_id, MAX_WORD_CHARS)
+      return { type: end.type, response_id, error: boundError(end.error), ...usage }
     }
     case 'turn_aborted_by_user': {
       const { type, turn_id, reason } = end
@@ -202,11 +185,6 @@ export function boundError(error: ErrorObject): ErrorObject {
   const { code, message } = error
   if (charsOf(error) <= MAX_MESSAGE_CHARS) return error
   return { code: clip(code, MAX_WORD_CHARS), message: clip(message, MAX_MESSAGE_CHARS) }
-}
-
-/** The error or reason that stops a turn is repeated in the end of each of its items. */
-function boundReason(reason: string): string {
-  return clip(reason, MAX_MESSAGE_CHARS)
 }
 
 function knownCounts(usage: Usage): Usage {
@@ -236,9 +214,9 @@ function charsOf(value: object): number {
   }
 }
 
-/** This is stored with every item of the turn, so it must be short. */
-export function boundEndReason(reason: EndReason): EndReason {
-  return reason.kind === 'cancelled'
-    ? { kind: 'cancelled', reason: boundReason(reason.reason) }
-    : { kind: 'failed', error: boundError(reason.error) }
+/** The reason to stop a turn is stored with every item of the turn, so it must be short. */
+export function boundEndReason(why: EndReason): EndReason {
+  return why.kind === 'cancelled'
+    ? { kind: 'cancelled', reason: clip(why.reason, MAX_MESSAGE_CHARS) }
+    : { kind: 'failed', error: boundError(why.error) }
 }

@@ -1,17 +1,10 @@
-import type {
-  HistoryItem,
-  Submission,
-  TurnInput,
-} from '@turnstream/core/internal/formats/submission'
+import type { HistoryItem, TurnInput } from '@turnstream/core/internal/formats/submission'
 import { inputItemId, promptItemId } from '@turnstream/core/internal/protocol/item-ids'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type {
   AnsweredCall,
   StreamEventPayload,
 } from '@turnstream/core/internal/protocol/stream-event'
-
-/** What `response_start` repeats of a submission. */
-export type TurnDetails = Pick<Submission, 'agentId' | 'replaces' | 'parameters'>
 
 export interface Submitted {
   readonly turnId: string

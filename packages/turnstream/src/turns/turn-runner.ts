@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, systemClock } from '@turnstream/core/internal/async/clock'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
-import { type Submission } from '@turnstream/core/internal/formats/submission'
+import type { Submission } from '@turnstream/core/internal/formats/submission'
 import type { Lease, Orphan, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { stableJsonPieces } from '@turnstream/core/internal/protocol/json'
+import { stableJsonPieces, withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
-import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
 import { TurnExistsError } from '../log/rules.ts'
 import { logOf } from '../log/tenants.ts'
 import { type FittedSubmission, fitSubmission } from './fitted-submission.ts'
@@ -15,7 +14,7 @@ import { type ProcessorSettings, resolveProcessor } from './processor-settings.t
 import type { ChosenModel, Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
-import { canContinue } from './thread-index.ts'
+import { type AnswerKey, canContinue } from './thread-index.ts'
 import { threadTitle } from './thread-title.ts'
 import { type AnswersRequest, findAnswers, isCurrent, type ToolAnswers } from './tool-answers.ts'
 import { ServerTools, type ToolSource } from './tool-sources.ts'
@@ -53,14 +52,9 @@ export interface TurnRunnerOptions {
 
 const LEASE_MS = 10_000
 const NO_TOOLS = new ToolRegistry()
-const NO_TRACE = { traceparent: '' }
 /** Time for writing the ends of turns after the grace period. */
 const LAST_WRITES_MS = 2000
 const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
-
-function doNothing(): void {}
-
-type Admit = () => (() => void) | Promise<() => void>
 
 export interface SubmitOptions {
   /** Owner of the turn. Default `default`. */
@@ -69,18 +63,12 @@ export interface SubmitOptions {
    * Called before a turn is created; throws to refuse it. The returned function is called once, when the turn
    * has ended or could not be created.
    */
-  readonly admit?: Admit
-  /**
-   * Whether to accept outputs of calls that the thread does not have, or has another output for. Default
-   * false.
-   */
+  readonly admit?: () => (() => void) | Promise<() => void>
+  /** Whether to accept outputs of calls that the thread does not have, or has another output for. Default false. */
   readonly acceptsAnyOutput?: boolean
-  /** A hash of the request, where the caller has one. Used for a submission without ids in place of its own hash. */
+  /** A hash of the request. Used for a submission without ids in place of its own hash. */
   readonly requestHash?: string | undefined
-  /**
-   * The thread of a submission that names none. Not part of the request: when it is repeated, another may be
-   * given.
-   */
+  /** The thread of a submission that names none. Not part of the request: a repetition may give another. */
   readonly threadId?: string
   /** The turn of that thread that this one continues. THREAD_BUSY if another one does, or it is gone. */
   readonly follows?: string
@@ -88,28 +76,22 @@ export interface SubmitOptions {
    * Returns a key for the turn from its answer. Until the turn expires, the newest note of the store under this key is
    * `<threadId> <turnId>`. Called when the turn is complete, before its end is visible. No note if undefined.
    */
-  readonly answerKey?: (answer: readonly ResponseItem[]) => Promise<string | undefined>
+  readonly answerKey?: AnswerKey
 }
 
 /** A submission with its ids and its fingerprint. */
 interface SubmitRequest {
+  readonly submission: Submission
+  readonly options: SubmitOptions
   readonly tenant: string
   readonly log: TurnLog
-  readonly admit: Admit
-  readonly acceptsAnyOutput: boolean
-  readonly follows: string | undefined
-  readonly answerKey: SubmitOptions['answerKey']
-  readonly submission: Submission
   readonly ids: Submitted
   readonly fingerprint: string
 }
 
 /** The model of a request, and the submission as its provider takes it. */
-interface Choice extends FittedSubmission {
-  readonly chosen: ChosenModel
-}
+type Choice = FittedSubmission & { readonly chosen: ChosenModel }
 
-/** The items of a request. */
 type RequestItems = Pick<AnswersRequest, 'history' | 'input'>
 
 interface InFlight {
@@ -155,11 +137,9 @@ export class TurnRunner {
    * TURN_REPLACED because of `replaces`, an error thrown by `admit`, or a store code.
    */
   async submit(submission: Submission, options: SubmitOptions = {}): Promise<Submitted> {
-    const { tenant = DEFAULT_TENANT, admit = () => doNothing, acceptsAnyOutput = false } = options
-    const { threadId = options.threadId } = submission
-    const ids = idsOf(submission, threadId, this.#generateId)
+    const { tenant = DEFAULT_TENANT, requestHash } = options
+    const ids = this.#idsOf(submission, options)
     const log = logOf(this.#options.log, tenant)
-    const { follows, answerKey, requestHash } = options
     let fingerprint = isNamed(submission) ? undefined : requestHash
     if (fingerprint === undefined) {
       const hash = createHash('sha256')
@@ -171,8 +151,7 @@ export class TurnRunner {
       }
       fingerprint = hash.digest('hex')
     }
-    const given = { tenant, log, admit, acceptsAnyOutput, follows, answerKey }
-    const request = { ...given, submission, ids, fingerprint }
+    const request = { submission, options, tenant, log, ids, fingerprint }
     // Tenant names contain no space.
     const turn = `${tenant} ${ids.turnId}`
     const before = this.#submits.get(turn)
@@ -206,10 +185,9 @@ export class TurnRunner {
   }
 
   /**
-   * Refuses new turns, ends those that wait for an approval, waits for the others, and ends the rest after
-   * `graceMs`. Resolves at most two
-   * seconds later, whatever the store does; `running` is then the number of turns left open. May be called
-   * again: the shortest grace period applies.
+   * Refuses new turns, ends those that wait for an approval, waits for the others, and ends the rest after `graceMs`.
+   * Resolves at most two seconds later, whatever the store does; `running` is then the number of turns left open. May be
+   * called again: the shortest grace period applies.
    */
   shutdown(graceMs: number): Promise<void> {
     if (this.#shutdown === undefined) for (const run of this.#runs) run.stopWaiting(SHUTDOWN)
@@ -227,8 +205,15 @@ export class TurnRunner {
     })
   }
 
+  /** Returns the ids of a turn. Either of `turnId` and `runId` names both; missing ids are generated. */
+  #idsOf(submission: Submission, options: SubmitOptions): Submitted {
+    const { runId, turnId = runId ?? this.#generateId() } = submission
+    const threadId = submission.threadId ?? options.threadId ?? this.#generateId()
+    return { turnId, runId: runId ?? turnId, threadId }
+  }
+
   async #submit(request: SubmitRequest): Promise<Submitted> {
-    const { submission, ids } = request
+    const { submission, options, tenant, log, ids } = request
     const { history = [], input } = submission
     const items = inputItems(ids.runId, history, input)
     let before = items.slice(0, history.length)
@@ -238,18 +223,18 @@ export class TurnRunner {
     }
     let choice: Choice | undefined
     let room: InputSize
-    let leave = doNothing
+    let leave: (() => void) | undefined
     let found: ToolAnswers | undefined
     try {
       choice = this.#choose(submission)
       room = historyRoom(items, this.#services.caps)
       if (isSliceOver()) await nextSlice()
-      leave = await request.admit()
-      before = await nameIssuers(request.log, before)
+      leave = await options.admit?.()
+      before = await nameIssuers(log, before)
       // Turns that will be replaced do not count.
       found = await this.#findAnswers(request, requestItems, submission.replaces)
     } catch (refusal) {
-      leave()
+      leave?.()
       const known = isNamed(submission) ? await this.#find(request) : undefined
       if (known === undefined) throw refusal
       return submittedBefore(known, request, choice)
@@ -259,7 +244,7 @@ export class TurnRunner {
     try {
       lease = await this.#create(request)
     } catch (error) {
-      leave()
+      leave?.()
       if (!(error instanceof TurnExistsError)) throw error
       return submittedBefore(error.turn, request, choice)
     }
@@ -267,15 +252,22 @@ export class TurnRunner {
       await this.#confirmPlace(request)
       found = await this.#confirmAnswers(request, requestItems, found)
     } catch (refusal) {
-      leave()
+      leave?.()
       await this.#discard(request)
       throw refusal
     }
-    const { answers } = found
-    const isHistoryGiven = submission.history !== undefined
-    const given = { input: [...before, ...found.input], answers, isHistoryGiven }
-    const begun = { ...choice.chosen, lease, since, ...given, historyRoom: room }
-    const run = this.#begin({ ...request, submission: choice.submission }, begun)
+    const run = this.#begin(log, {
+      ...choice.submission,
+      ...choice.chosen,
+      tenant,
+      threadId: ids.threadId,
+      lease,
+      since,
+      input: [...before, ...found.input],
+      answers: found.answers,
+      historyRoom: room,
+      answerKey: options.answerKey,
+    })
     // A client that has read the end may submit the next turn at once.
     void run.ending.then(leave)
     await run.opened
@@ -289,35 +281,36 @@ export class TurnRunner {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'new turns are not accepted')
     }
     const chosen = this.#options.providers.choose(submission)
-    this.#toolsFor(submission, chosen).check(settings)
+    this.#toolsFor({ ...submission, ...chosen }).check(settings)
     return { chosen, ...fitSubmission(submission, chosen) }
   }
 
-  #toolsFor(
-    { serverTools = true, settings = {} }: Submission,
-    { tools: unoffered }: ChosenModel,
-  ): ToolRegistry {
+  #toolsFor({
+    serverTools = true,
+    settings = {},
+    tools: unoffered,
+  }: Pick<Submission, 'serverTools' | 'settings'> & Pick<ChosenModel, 'tools'>): ToolRegistry {
     if (!serverTools) return NO_TOOLS
     const tools = this.#tools.current()
     return unoffered === undefined ? tools : tools.withUnoffered(unoffered, settings)
   }
 
   #findAnswers(
-    { log, ids, acceptsAnyOutput: isLenient }: SubmitRequest,
+    { log, ids, options }: SubmitRequest,
     requestItems: RequestItems,
     turnId?: string,
   ): Promise<ToolAnswers | undefined> {
     const { threadId } = ids
     const { caps } = this.#services
-    const turn = turnId === undefined ? {} : { turnId }
-    return findAnswers({ log, threadId, ...turn, ...requestItems, isLenient, caps })
+    const { acceptsAnyOutput: isLenient = false } = options
+    return findAnswers({ log, threadId, turnId, ...requestItems, isLenient, caps })
   }
 
   /** Another turn may have followed, and ended, before this one was created. */
-  async #confirmPlace({ log, ids, follows }: SubmitRequest): Promise<void> {
+  async #confirmPlace({ log, ids, options: { follows } }: SubmitRequest): Promise<void> {
     const { threadId, turnId } = ids
-    if (follows === undefined) return
-    if (await canContinue(log, { threadId, turnId: follows }, turnId)) return
+    if (follows === undefined || (await canContinue(log, { threadId, turnId: follows }, turnId)))
+      return
     throw new TurnstreamError('THREAD_BUSY', threadId)
   }
 
@@ -337,43 +330,13 @@ export class TurnRunner {
   #create({ log, ids, fingerprint, submission }: SubmitRequest): Promise<Lease> {
     const { leaseMs, clock } = this.#services
     const { replaces, contentMs } = submission
-    const title = threadTitle(submission)
-    const turn = {
-      ...ids,
-      ...(title !== undefined && { threadTitle: title }),
-      owner: this.#options.instance,
-      request: fingerprint,
-      ...(replaces !== undefined && { replaces }),
-      ...(contentMs !== undefined && { contentMs }),
-    }
+    const optional = withoutUndefined({ threadTitle: threadTitle(submission), replaces, contentMs })
+    const turn = { ...ids, ...optional, owner: this.#options.instance, request: fingerprint }
     return createTurnRecord(log, turn, leaseMs, clock)
   }
 
-  #begin(
-    { tenant, log, submission, ids, answerKey }: SubmitRequest,
-    begun: Omit<
-      TurnTask,
-      | 'tenant'
-      | 'agentId'
-      | 'replaces'
-      | 'parameters'
-      | 'threadId'
-      | 'settings'
-      | 'traceContext'
-      | 'answerKey'
-    >,
-  ): Turn {
-    const { threadId } = ids
-    const { agentId, replaces, parameters, settings = {}, traceContext = NO_TRACE } = submission
-    const named = {
-      ...(agentId !== undefined && { agentId }),
-      ...(replaces !== undefined && { replaces }),
-      ...(parameters !== undefined && { parameters }),
-      ...(answerKey !== undefined && { answerKey }),
-    }
-    const task = { ...begun, ...named, tenant, threadId, settings, traceContext }
-    const tools = this.#toolsFor(submission, begun)
-    const run = new Turn(task, { ...this.#services, tools, log })
+  #begin(log: TurnLog, task: TurnTask): Turn {
+    const run = new Turn(task, { ...this.#services, tools: this.#toolsFor(task), log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))
     if (this.#shutdown !== undefined) run.stopWaiting(SHUTDOWN)
@@ -428,17 +391,6 @@ function toSubmitted(ids: Submitted, { ignored = [] }: Partial<Choice> = {}): Su
   return ignored.length === 0 ? ids : { ...ids, ignored }
 }
 
-/** Returns the ids of a turn. Either of `turnId` and `runId` names both; missing ids are generated. */
-function idsOf(
-  submission: Submission,
-  threadId: string | undefined,
-  generateId: () => string,
-): Submitted {
-  const turnId = submission.turnId ?? submission.runId ?? generateId()
-  const runId = submission.runId ?? turnId
-  return { turnId, runId, threadId: threadId ?? generateId() }
-}
-
 /** Returns whether the caller named the turn, so that it may be a repeated submit. */
 function isNamed({ turnId, runId }: Submission): boolean {
   return turnId !== undefined || runId !== undefined
@@ -449,8 +401,8 @@ function isNamed({ turnId, runId }: Submission): boolean {
  * ids, which identify it, the trace, which differs each time, and `contentMs`, which the server decides.
  */
 export function bodyPieces(submission: Submission): Iterable<string> {
-  const { threadId, model, providerId, agentId, replaces, history, input, settings } = submission
-  const { parameters } = submission
-  const said = { history, input, settings, parameters }
-  return stableJsonPieces({ threadId, model, providerId, agentId, replaces, ...said })
+  const { threadId, model, providerId, agentId, replaces } = submission
+  const { history, input, settings, parameters } = submission
+  const ids = { threadId, model, providerId, agentId, replaces }
+  return stableJsonPieces({ ...ids, history, input, settings, parameters })
 }

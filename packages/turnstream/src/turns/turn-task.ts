@@ -1,8 +1,7 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
-import type { SubmissionSettings } from '@turnstream/core/internal/formats/submission'
+import type { Submission } from '@turnstream/core/internal/formats/submission'
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
-import type { TraceContext } from '@turnstream/core/internal/protocol/stream-event'
 import type { ResolvedProcessor } from './processor-settings.ts'
 import type { ChosenModel } from './providers.ts'
 import type { InputSize } from './thread-history.ts'
@@ -10,7 +9,7 @@ import type { AnswerKey } from './thread-index.ts'
 import type { ToolRegistry } from './tools.ts'
 import type { TurnCaps } from './turn-items.ts'
 import type { TurnObserver } from './turn-observer.ts'
-import type { AnsweredCalls, TurnDetails } from './turn-request.ts'
+import type { AnsweredCalls } from './turn-request.ts'
 
 /** What all turns of a process share. */
 export interface TurnServices {
@@ -24,22 +23,24 @@ export interface TurnServices {
   readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
 }
 
+/** What a turn needs of a submission. With a `history`, the stored thread is not read. */
+type Submitted = Pick<
+  Submission,
+  'agentId' | 'history' | 'parameters' | 'replaces' | 'serverTools' | 'settings' | 'traceContext'
+>
+
 /** The request to a model, and its turn. */
-export interface TurnTask extends ChosenModel, TurnDetails {
+export interface TurnTask extends ChosenModel, Submitted {
   readonly tenant: string
   readonly threadId: string
-  readonly settings: SubmissionSettings
-  readonly traceContext: TraceContext
   readonly lease: Lease
   /** When the lease was requested, in monotonic time. */
   readonly since: number
-  /** The input as items of the turn. */
+  /** History and input as items of the turn. */
   readonly input: readonly OutputItem[]
   /** The calls of earlier turns that it answers. */
   readonly answers: AnsweredCalls
   /** Room left for the history of the thread. */
   readonly historyRoom: InputSize
-  /** The input contains the history: the stored thread is not read. */
-  readonly isHistoryGiven: boolean
-  readonly answerKey?: AnswerKey
+  readonly answerKey: AnswerKey | undefined
 }

@@ -9,6 +9,7 @@ import type { LogWriter, NewOutput, Orphan, TurnLog } from '@turnstream/core/int
 import { LiveProcessor } from '@turnstream/core/internal/processor/stream-processor'
 import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
 import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type {
   StreamEvent,
@@ -23,23 +24,24 @@ import { ServerCalls } from './server-calls.ts'
 import { NO_HISTORY, type ThreadHistory, threadHistory } from './thread-history.ts'
 import { indexAnswer } from './thread-index.ts'
 import { charsOfAnswers } from './tool-answers.ts'
-import { settlementOf, Transcript } from './transcript.ts'
+import { type RoundEnd, settlementOf, Transcript } from './transcript.ts'
 import { type EndReason, TurnControl } from './turn-control.ts'
 import {
   errorObject,
   failed,
   isReliable,
-  naturalEnd,
   outcomeOf,
   providerFault,
   stoppedEnd,
   submitError,
-  type Terminal,
+  terminalOf,
 } from './turn-ending.ts'
 import { TIMED_EVERY, type TurnFacts } from './turn-observer.ts'
 import { inputEvents } from './turn-request.ts'
 import { TurnResponse } from './turn-response.ts'
 import type { TurnServices, TurnTask } from './turn-task.ts'
+
+const NO_TRACE = { traceparent: '' }
 
 // The store may be away for the duration of the lease. The last retry comes this much earlier.
 const LONGEST_PAUSE_MS = 1000
@@ -91,7 +93,7 @@ export class Turn {
   #stored = 0
   /** A write whose duration is measured. */
   #timed: { readonly place: number; readonly since: number } | undefined
-  #end: Terminal | undefined
+  #end: RoundEnd | undefined
 
   constructor(task: TurnTask, services: TurnServices) {
     const { lease, threadId, tenant, provider, model, since } = task
@@ -118,7 +120,7 @@ export class Turn {
       registry: tools.names,
       caps,
       maxArgumentChars,
-      requestApproval: (call, place) => approvals.request(call, place),
+      approvals,
       providerApprovals: this.#providerApprovals,
       unsettled: this.#unsettled,
       onError,
@@ -217,8 +219,8 @@ export class Turn {
   // Opening: writes the input.
 
   #readHistory(): Promise<ThreadHistory> {
-    const { lease, threadId, input, historyRoom, isHistoryGiven } = this.#task
-    if (isHistoryGiven) return Promise.resolve(NO_HISTORY)
+    const { lease, threadId, input, historyRoom, history } = this.#task
+    if (history !== undefined) return Promise.resolve(NO_HISTORY)
     const { log } = this.#services
     const { signal } = this.#control
     return threadHistory({ log, threadId, turnId: lease.turnId, input, room: historyRoom, signal })
@@ -226,7 +228,7 @@ export class Turn {
 
   async #open(): Promise<void> {
     const { lease, threadId, agentId, replaces, parameters, model, provider } = this.#task
-    const { input, answers, isHistoryGiven } = this.#task
+    const { input, answers, history } = this.#task
     const { turnId, runId } = lease
     const turns_dropped = await this.#history.then(
       ({ turnsDropped }) => turnsDropped,
@@ -237,14 +239,13 @@ export class Turn {
       response_id: runId,
       turn_id: turnId,
       thread_id: threadId,
-      ...(agentId !== undefined && { agent_id: agentId }),
+      ...withoutUndefined({ agent_id: agentId }),
       model_id: model,
       provider_id: provider.id,
       created_at: Math.trunc(this.#services.clock.now()),
       ...(turns_dropped > 0 && { history_truncated: { turns_dropped } }),
-      ...(isHistoryGiven && { history_given: true }),
-      ...(replaces !== undefined && { replaces }),
-      ...(parameters !== undefined && { parameters }),
+      ...(history !== undefined && { history_given: true }),
+      ...withoutUndefined({ replaces, parameters }),
     })
     const chars = parameters === undefined ? 0 : JSON.stringify(parameters).length
     this.#transcript.countInput(charsOfAnswers(answers) + chars)
@@ -325,7 +326,7 @@ export class Turn {
     return {
       event_id: this.#nextEventId(),
       timestamp: Math.trunc(clock.now()),
-      trace_context: this.#task.traceContext,
+      trace_context: this.#task.traceContext ?? NO_TRACE,
       run_id: this.#task.lease.runId,
       type: payload.type,
       payload,
@@ -384,7 +385,7 @@ export class Turn {
 
   /** Runs one round. Returns whether server tools have to answer it. */
   async #ask(thread: readonly OutputItem[], round: number): Promise<boolean> {
-    const { settings, model } = this.#task
+    const { settings = {}, model } = this.#task
     const transcript = this.#transcript
     const request: ProviderRequest = {
       ...this.#services.tools.settingsOf(settings, round),
@@ -470,7 +471,7 @@ export class Turn {
   }
 
   /** Before the end is visible: the client may then continue at once. */
-  async #index(end: Terminal): Promise<void> {
+  async #index(end: RoundEnd): Promise<void> {
     const { answerKey, lease, threadId } = this.#task
     if (answerKey === undefined || end.type !== 'response_done' || end.status !== 'complete') return
     const { log, clock } = this.#services
@@ -479,14 +480,13 @@ export class Turn {
     await indexAnswer(entry, this.#onError)
   }
 
-  #terminal(reason: EndReason | undefined): Terminal {
+  #terminal(reason: EndReason | undefined): RoundEnd {
+    const { lease } = this.#task
     const { end, usage, hasCallsForClient } = this.#transcript
-    if (reason !== undefined || end === undefined) {
-      // Rounds have an end unless they were stopped.
-      const why = reason ?? failed('INTERNAL_ERROR', 'the turn has no terminal event')
-      return stoppedEnd(why, this.#task.lease, usage.sum)
-    }
-    return naturalEnd(end, this.#task.lease, usage.sum, hasCallsForClient)
+    // Rounds have an end unless they were stopped.
+    const missing = () => failed('INTERNAL_ERROR', 'the turn has no terminal event')
+    const last = reason === undefined && end ? end : stoppedEnd(reason ?? missing(), lease)
+    return terminalOf(last, lease, usage.sum, hasCallsForClient)
   }
 
   #tellEnd(): void {

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { BASE_URL } from '@turnstream/core/internal/formats/responses/request-out'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import * as z from 'zod'
 import {
   APPROVALS,
@@ -26,7 +27,6 @@ import {
   durationSchema,
   nameSchema,
   variableSchema,
-  withoutUndefined,
 } from './settings.ts'
 import type { StoreChoice } from './store.ts'
 

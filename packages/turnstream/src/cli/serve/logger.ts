@@ -3,13 +3,13 @@ import {
   type ErrorCode,
   TurnstreamError,
 } from '@turnstream/core/internal/protocol/errors'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { printable } from '@turnstream/core/internal/protocol/printable'
 import type { Redact } from '@turnstream/core/internal/protocol/redaction'
 import type { GatewayOptions } from '../../server/gateway.ts'
 import { knownCode } from '../../server/metrics/gateway-metrics.ts'
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
-import { withoutUndefined } from './settings.ts'
 
 type LogFields = Readonly<Record<string, string | number | boolean>>
 

@@ -1,6 +1,7 @@
 import type { Recordings } from '@turnstream/core/internal/formats/v2/recording'
 import { BASE_URL_TAKES, isBaseUrl } from '@turnstream/core/internal/formats/vendor-request'
 import { hasCode, withoutSummary } from '@turnstream/core/internal/protocol/errors'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { suggestion } from '@turnstream/core/internal/protocol/nearest'
 import type { HttpProviderOptions } from '../../providers/http-provider.ts'
 import {
@@ -29,7 +30,6 @@ import {
   type ProviderSetting,
   readSecret,
 } from './configuration.ts'
-import { withoutUndefined } from './settings.ts'
 import { storeSecrets } from './store.ts'
 import { toolVariables } from './tool-settings.ts'
 

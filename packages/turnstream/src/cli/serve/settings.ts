@@ -359,13 +359,7 @@ export function decodePart<Schema extends z.ZodType>(
   throw new UsageError(`${place} has an unknown key ${key}${advise(key, known)}`)
 }
 
-export function withoutUndefined<Options extends object>(
-  options: Options,
-): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(entries) as ReturnType<typeof withoutUndefined<Options>>
-}
-
+/** Decoded settings by name, without those that are unset. */
 export function toSettings(values: ReadonlyMap<SettingName, unknown>): Settings {
   const settings: Record<string, unknown> = {}
   const group: Record<string, unknown> = {}

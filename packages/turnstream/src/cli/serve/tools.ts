@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Clock } from '@turnstream/core/internal/async/clock'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { createProviderFetch } from '../../server/provider-fetch.ts'
 import { createHttpTool, type HttpToolOptions } from '../../tools/http-tool.ts'
 import { hideValues } from '../../tools/limits.ts'
@@ -12,7 +13,6 @@ import { UsageError } from '../command.ts'
 import { messageOf } from '../text.ts'
 import { type Configuration, type Environment, readSecret } from './configuration.ts'
 import type { Logger } from './logger.ts'
-import { withoutUndefined } from './settings.ts'
 import { StartError } from './store.ts'
 import {
   type HttpToolSetting,
