@@ -3,6 +3,7 @@ import { translateCodex } from '@turnstream/core/internal/formats/codex/read'
 import { fitSettings } from '@turnstream/core/internal/formats/settings'
 import { MAX_ARGUMENT_CHARS } from '@turnstream/core/internal/formats/translation'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { redacting } from '@turnstream/core/internal/protocol/redaction'
 import { CODEX_ID, type Provider, ProviderStream } from '../providers/provider.ts'
 import { concealing } from '../providers/vendor-errors.ts'
@@ -74,10 +75,7 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
   }
   const apiKey = env[KEY_VARIABLE]
   const redact = redacting(apiKey === undefined ? [] : [apiKey])
-  const conceal = concealing({
-    ...(baseUrl !== undefined && { baseUrl }),
-    ...(apiKey !== undefined && { apiKey }),
-  })
+  const conceal = concealing(withoutUndefined({ baseUrl, apiKey }))
   let homes: CodexHomes | undefined
   const supervisor = new CodexSupervisor({
     prepare() {

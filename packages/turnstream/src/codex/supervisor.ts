@@ -1,6 +1,7 @@
 import { monotonicNow, sleep } from '@turnstream/core/internal/async/clock'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import type { ProcessHealth } from '../providers/provider.ts'
 import { AppServer, type AppServerOptions } from './app-server.ts'
 
@@ -63,9 +64,7 @@ export class CodexSupervisor {
       turns,
       restarts: this.#restarts,
       recycles: this.#recycles,
-      ...(pid !== undefined && { pid }),
-      ...(residentBytes !== undefined && { residentBytes }),
-      ...(this.#lastError !== undefined && { lastError: this.#lastError }),
+      ...withoutUndefined({ pid, residentBytes, lastError: this.#lastError }),
     }
   }
 

@@ -1,12 +1,14 @@
-import { type Clock, pause } from '@turnstream/core/internal/async/clock'
+import { pause, within } from '@turnstream/core/internal/async/clock'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
+import { asString } from '@turnstream/core/internal/formats/fields'
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
+import { isRecord, parseJsonSafe, withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import type { ApprovalRequest, FunctionCall } from '@turnstream/core/internal/protocol/output-item'
 import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
-import { failedAnswer, needsApproval, type ToolRegistry } from './tools.ts'
+import { failedAnswer, needsApproval } from './tools.ts'
 import type { ToolAnswer } from './transcript.ts'
+import type { TurnServices } from './turn-task.ts'
 
 /** Maximum number of approvals that a turn requests. */
 const MAX_APPROVALS = 100
@@ -43,11 +45,8 @@ export async function answerApproval(
   approvalId: string,
   answer: ApprovalDecision,
 ): Promise<AnswerResult> {
-  const { isAdded, value } = await log.keyedRecords.addOnce(
-    turnId,
-    approvalId,
-    JSON.stringify(answer),
-  )
+  const json = JSON.stringify(answer)
+  const { isAdded, value } = await log.keyedRecords.addOnce(turnId, approvalId, json)
   return { stored: isAdded, ...(value !== undefined && { answer: decodeAnswer(value) }) }
 }
 
@@ -81,20 +80,16 @@ function decodeAnswer(json: string): ApprovalDecision {
   const { approved, reason, by, at } = decoded
   return {
     approved,
-    ...(typeof reason === 'string' && { reason }),
-    ...(typeof by === 'string' && { by }),
+    ...withoutUndefined({ reason: asString(reason), by: asString(by) }),
     at: Number(at),
   }
 }
 
-export interface TurnApprovalsOptions {
-  readonly log: TurnLog
+export interface TurnApprovalsOptions extends Pick<TurnServices, 'log' | 'tools' | 'clock'> {
   readonly lease: Lease
-  readonly tools: ToolRegistry
   readonly tenant: string
   /** How long to wait for an answer. */
   readonly limitMs: number
-  readonly clock: Clock
   readonly onError: (error: unknown) => void
 }
 
@@ -109,7 +104,7 @@ interface Decision {
 /** The reason of an approval that was not answered in time. */
 const TIMEOUT = 'timeout'
 
-const ASK_AGAIN_MS = 250
+const RETRY_MS = 250
 
 /** How long the event of a request may wait for its keyed record. */
 const MAX_RECORD_MS = 1000
@@ -136,8 +131,8 @@ export class TurnApprovals {
    * Decides whether a call that the provider finished needs approval, before `request`. Undefined if there is
    * nothing to decide.
    */
-  decide(said: StreamEventPayload, signal: AbortSignal): Promise<void> | undefined {
-    const call = said.type === 'item_done' ? said.final_item : undefined
+  decide(payload: StreamEventPayload, signal: AbortSignal): Promise<void> | undefined {
+    const call = payload.type === 'item_done' ? payload.final_item : undefined
     if (call?.type !== 'function_call') return undefined
     const { tools, tenant } = this.#options
     const tool = tools.get(call.name)
@@ -155,11 +150,8 @@ export class TurnApprovals {
   /** Returns the request to write with a finished call, if its tool needs approval. */
   request(call: FunctionCall, place: number): ApprovalRequest | undefined {
     const outcome = this.#outcomeFor(call)
-    if ('error' in outcome) {
-      this.#requests.set(call.id, outcome)
-      return undefined
-    }
-    if (!outcome.isNeeded) return undefined
+    if ('error' in outcome) this.#requests.set(call.id, outcome)
+    if ('error' in outcome || !outcome.isNeeded) return undefined
     const request = this.requestForProvider(place)
     const error = new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
     this.#requests.set(call.id, request ?? { error })
@@ -183,13 +175,11 @@ export class TurnApprovals {
   /** Stores the keyed record of a request. Never rejects, and waits a second at most. */
   async recordRequest(approvalId: string, signal: AbortSignal): Promise<void> {
     const { log, lease, clock } = this.#options
-    const waiting = new AbortController()
-    const forgetTurn = onAbort(signal, () => waiting.abort())
-    const cancelTimer = clock.after(MAX_RECORD_MS, () => waiting.abort())
     const adding = log.keyedRecords.addOnce(lease.turnId, requestKey(approvalId), '')
-    await unlessAborted(adding, waiting.signal)
-    cancelTimer()
-    forgetTurn()
+    await unlessAborted(
+      within(adding, MAX_RECORD_MS, clock, () => new Error('late')),
+      signal,
+    )
   }
 
   /**
@@ -229,10 +219,10 @@ export class TurnApprovals {
         const isLate = waiting.signal.aborted
         const answer = isLate
           ? await this.#declineLate(approvalId, signal)
-          : await this.#hear(approvalId, waiting.signal)
+          : await this.#watch(approvalId, waiting.signal)
         if (answer !== undefined) return answer
         // After a failure of the store. The renewal of the lease decides when an outage is too long.
-        if (isLate === waiting.signal.aborted) await pause(ASK_AGAIN_MS, clock, signal)
+        if (isLate === waiting.signal.aborted) await pause(RETRY_MS, clock, signal)
       }
       return undefined
     } finally {
@@ -242,7 +232,7 @@ export class TurnApprovals {
     }
   }
 
-  #hear(approvalId: string, signal: AbortSignal): Promise<ApprovalDecision | undefined> {
+  #watch(approvalId: string, signal: AbortSignal): Promise<ApprovalDecision | undefined> {
     const { log, lease } = this.#options
     const answer = log.keyedRecords.watch(lease, approvalId, signal).then(decodeAnswer)
     return unlessAborted(answer, signal)

@@ -3,6 +3,7 @@ import type { WriterOptions } from '@turnstream/core/internal/log/turn-log'
 import { DEFAULT_PROCESSOR } from '@turnstream/core/internal/processor/options'
 import type { LiveProcessorOptions } from '@turnstream/core/internal/processor/stream-processor'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 
 /** How the turns of a server become snapshots, and how those are stored. */
 export interface ProcessorSettings {
@@ -62,12 +63,8 @@ export function resolveProcessor(
   check('maxArgumentChars', maxArgumentChars, { max: argumentChars })
   return {
     emission: { batchGradient, batchTimeoutMs, maxLatencyMs },
-    retry: {
-      ...(retryAttempts !== undefined && { retryAttempts }),
-      ...(retryBaseMs !== undefined && { retryBaseMs }),
-      ...(retryMaxMs !== undefined && { retryMaxMs }),
-    },
-    call: { ...(maxArgumentChars !== undefined && { maxArgumentChars }) },
+    retry: withoutUndefined({ retryAttempts, retryBaseMs, retryMaxMs }),
+    call: withoutUndefined({ maxArgumentChars }),
   }
 }
 
@@ -80,9 +77,7 @@ function check(
   refuse(name, `an integer from ${min} to ${max}`, value)
 }
 
-const MAX_SHOWN = 60
-
 function refuse(name: keyof ProcessorSettings, takes: string, value: unknown): never {
-  const shown = String(value).slice(0, MAX_SHOWN)
+  const shown = String(value).slice(0, 60)
   throw new TurnstreamError('OPTION_INVALID', `processor.${name} must be ${takes}, not ${shown}`)
 }

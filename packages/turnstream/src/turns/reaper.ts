@@ -15,10 +15,8 @@ import type {
 import { LiveProcessor } from '@turnstream/core/internal/processor/stream-processor'
 import { type ErrorCode, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { eventIdsOf } from '@turnstream/core/internal/protocol/ids'
-import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { outputKey } from '@turnstream/core/internal/protocol/output-codec'
 import type {
-  ErrorObject,
   StreamEvent,
   StreamEventPayload,
   TraceContext,
@@ -75,8 +73,7 @@ export class Reaper {
   }
 
   #next(): Promise<void> {
-    if (this.#isStopped) return Promise.resolve()
-    this.#pass = this.#endAll()
+    if (!this.#isStopped) this.#pass = this.#endAll()
     return this.#pass
   }
 
@@ -162,16 +159,8 @@ const REFUSALS: Partial<Record<ErrorCode, OrphanResult>> = {
   LOG_SEALED: 'sealed',
 }
 
-const LOST: ErrorObject = {
-  code: 'PRODUCER_LOST',
-  message: 'The process that wrote this turn is gone',
-}
-
-const UNREADABLE: ErrorObject = {
-  code: 'STORE_CORRUPT',
-  message: 'The end of this turn is unreadable',
-}
-
+const LOST = { code: 'PRODUCER_LOST', message: 'The process that wrote this turn is gone' }
+const UNREADABLE = { code: 'STORE_CORRUPT', message: 'The end of this turn is unreadable' }
 const NO_TRACE: TraceContext = { traceparent: '' }
 
 /** A lease is renewed after a third of its duration. */
@@ -209,14 +198,12 @@ export async function endOrphan(
   }
 }
 
-interface ClaimedOrphan {
+interface ClaimedOrphan extends Required<Omit<OrphanOptions, 'owner'>> {
   readonly log: TurnLog
   readonly turn: TurnRecord
   /** The newest record of `processed` by key. */
   readonly stored: ReadonlyMap<string, string>
   readonly lease: Lease
-  readonly leaseMs: number
-  readonly clock: Clock
   readonly claimedAt: number
 }
 
@@ -237,29 +224,25 @@ class OrphanEnding {
     this.#renewAt = claimedAt + leaseMs / RENEWALS_PER_LEASE
     this.#responseId = lease.runId
     this.#unsettled = new UnsettledItems(lease.runId)
-    const derived = new DerivedOutputs(stored)
-    this.#derived = derived
+    this.#derived = new DerivedOutputs(stored)
     this.#processor = new LiveProcessor({
       turnId: lease.turnId,
       threadId: turn.threadId,
       batchGradient: [],
       clock: TIMELESS,
-      onShow: (output) => derived.apply(output),
+      onShow: (output) => this.#derived.apply(output),
     })
   }
 
   /** Reads `events`, settles its items and ends it, unless it has an end. */
   async endEvents(): Promise<void> {
-    const { next } = this.#orphan.lease
+    const { runId, next } = this.#orphan.lease
     await this.#readEvents()
     if (this.#derived.ending !== undefined) return
     const settling = this.#unsettled.settleAll({ kind: 'failed', error: LOST })
-    const error: StreamEventPayload = {
-      type: 'response_error',
-      response_id: this.#responseId,
-      error: LOST,
-    }
-    const eventId = eventIdsOf(this.#orphan.lease.runId, next.events - 1)
+    const response_id = this.#responseId
+    const error: StreamEventPayload = { type: 'response_error', response_id, error: LOST }
+    const eventId = eventIdsOf(runId, next.events - 1)
     const events = [...settling, error].map((payload) => this.#event(eventId(), payload))
     for (const event of events) this.#reducer.apply(event)
     try {
@@ -375,14 +358,9 @@ class OrphanEnding {
 }
 
 function cancelledItem({ payload }: StreamEvent): string | undefined {
-  switch (payload.type) {
-    case 'item_cancelled':
-      return payload.item_id
-    case 'item_done':
-      return payload.final_item.type === 'cancelled' ? payload.item_id : undefined
-    default:
-      return undefined
-  }
+  if (payload.type === 'item_cancelled') return payload.item_id
+  const isCancelled = payload.type === 'item_done' && payload.final_item.type === 'cancelled'
+  return isCancelled ? payload.item_id : undefined
 }
 
 /**
@@ -407,7 +385,7 @@ class DerivedOutputs {
     }
     const key = outputKey(output)
     const stored = this.#stored.get(key)
-    if (stored === undefined ? isUnseen(output) : saysTheSame(stored, output)) {
+    if (stored === undefined ? isUnseen(output) : isSame(stored, output)) {
       this.missing.delete(key)
       return
     }
@@ -416,23 +394,20 @@ class DerivedOutputs {
   }
 }
 
+const GROWING = ['create', 'update'] as const
+
 /** How often a growing text was emitted depends on timing. Readers see `create` first. */
 function isGrowing(output: StreamOutput): output is ItemSnapshot {
-  return 'itemId' in output && (output.status === 'create' || output.status === 'update')
+  return 'itemId' in output && GROWING.some((status) => output.status === status)
 }
 
 /** A text that is cancelled before anyone saw it is never emitted. */
 function isUnseen(output: StreamOutput): boolean {
-  return (
-    'errorCode' in output && output.errorCode === 'ITEM_CANCELLED' && output.type !== 'tool_call'
-  )
+  const isCancelled = 'errorCode' in output && output.errorCode === 'ITEM_CANCELLED'
+  return isCancelled && output.type !== 'tool_call'
 }
 
-function saysTheSame(stored: string, output: StreamOutput): boolean {
+function isSame(stored: string, output: StreamOutput): boolean {
   if (!isGrowing(output)) return stored === JSON.stringify(output)
-  const before = parseJsonSafe(stored)
-  if (!isRecord(before)) return false
-  const { status } = before
-  const isSameStage = status === 'create' || status === 'update'
-  return isSameStage && stored === JSON.stringify({ ...output, status })
+  return GROWING.some((status) => stored === JSON.stringify({ ...output, status }))
 }

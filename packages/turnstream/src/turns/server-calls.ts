@@ -1,21 +1,17 @@
 import { CallSlots } from '@turnstream/core/internal/async/call-slots'
-import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
-import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import { monotonicNow } from '@turnstream/core/internal/async/clock'
+import type { Lease } from '@turnstream/core/internal/log/turn-log'
 import type { FunctionCall } from '@turnstream/core/internal/protocol/output-item'
 import { type OnApproval, TurnApprovals } from './approvals.ts'
-import { runTool, type ToolRegistry } from './tools.ts'
+import { runTool } from './tools.ts'
 import type { ToolAnswer } from './transcript.ts'
-import type { TurnCaps } from './turn-items.ts'
-import type { TurnFacts, TurnObserver } from './turn-observer.ts'
+import type { TurnFacts } from './turn-observer.ts'
+import type { TurnServices } from './turn-task.ts'
 
-export interface ServerCallsOptions {
-  readonly log: TurnLog
+export interface ServerCallsOptions
+  extends Pick<TurnServices, 'log' | 'tools' | 'caps' | 'clock' | 'observer'> {
   readonly lease: Lease
   readonly facts: TurnFacts
-  readonly tools: ToolRegistry
-  readonly caps: TurnCaps
-  readonly clock: Clock
-  readonly observer: TurnObserver
   readonly onError: (error: unknown) => void
 }
 
@@ -52,8 +48,7 @@ export class ServerCalls {
     const since = monotonicNow(clock)
     const context = { turnId, threadId, tenant, clock, slots: this.#slots, signal, onError }
     const answer = await runTool(tool, call, context)
-    const isDone = answer?.success === true
-    const status = answer === undefined ? 'stopped' : isDone ? 'succeeded' : 'failed'
+    const status = answer === undefined ? 'stopped' : answer.success ? 'succeeded' : 'failed'
     const durationMs = monotonicNow(clock) - since
     observer.toolEnded?.(facts, { tool: tool.name, status, durationMs })
     return answer

@@ -1,6 +1,6 @@
 /** Finds the thread that a request continues, and indexes turns by their content. */
 
-import type { Clock } from '@turnstream/core/internal/async/clock'
+import { type Clock, within } from '@turnstream/core/internal/async/clock'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
@@ -78,18 +78,10 @@ export async function indexAnswer(
   entry: AnswerEntry,
   onError: (error: unknown) => void,
 ): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const cancelTimer = entry.clock.after(MAX_WAIT_MS, () => {
-      onError(new TurnstreamError('STORE_UNAVAILABLE', `the index entry of ${entry.turnId}`))
-      resolve()
-    })
-    void addEntry(entry)
-      .catch(onError)
-      .finally(() => {
-        cancelTimer()
-        resolve()
-      })
-  })
+  const toError = () =>
+    new TurnstreamError('STORE_UNAVAILABLE', `the index entry of ${entry.turnId}`)
+  const adding = addEntry(entry).catch(onError)
+  await within(adding, MAX_WAIT_MS, entry.clock, toError).catch(onError)
 }
 
 async function addEntry({ log, answerKey, items, threadId, turnId }: AnswerEntry): Promise<void> {

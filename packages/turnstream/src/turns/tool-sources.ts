@@ -14,13 +14,10 @@ export function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
   return 'tools' in entry
 }
 
-function isTool(entry: Tool | ToolSource): entry is Tool {
-  return !isToolSource(entry)
-}
-
 /** The tools that a server runs, from the given list and its sources. */
 export class ServerTools {
-  readonly #entries: readonly (Tool | ToolSource)[]
+  readonly #fixed: readonly Tool[]
+  readonly #sources: readonly ToolSource[]
   readonly #onError: (error: unknown) => void
   readonly #reported = new Set<string>()
   #lists: readonly (readonly Tool[])[] = []
@@ -28,16 +25,16 @@ export class ServerTools {
 
   /** OPTION_INVALID if two tools, other than those of sources, have the same name. */
   constructor(entries: readonly (Tool | ToolSource)[], onError: (error: unknown) => void) {
-    this.#entries = entries
+    this.#fixed = entries.filter((entry): entry is Tool => !isToolSource(entry))
+    this.#sources = entries.filter(isToolSource)
     this.#onError = onError
-    this.#registry = new ToolRegistry(entries.filter(isTool))
+    this.#registry = new ToolRegistry(this.#fixed)
   }
 
   /** The current tools. A turn keeps its initial ones. */
   current(): ToolRegistry {
-    const lists = this.#entries.filter(isToolSource).map(({ tools }) => tools)
-    const isSame = lists.every((list, index) => list === this.#lists[index])
-    if (isSame && lists.length === this.#lists.length) return this.#registry
+    const lists = this.#sources.map(({ tools }) => tools)
+    if (lists.every((list, index) => list === this.#lists[index])) return this.#registry
     this.#lists = lists
     this.#registry = new ToolRegistry(this.#unique())
     return this.#registry
@@ -45,9 +42,8 @@ export class ServerTools {
 
   /** Tools of sources give way to tools with the same name that come before them. */
   #unique(): Tool[] {
-    const fixed = this.#entries.filter(isTool)
-    const byName = new Map(fixed.map((tool) => [tool.name, tool]))
-    for (const source of this.#entries.filter(isToolSource)) {
+    const byName = new Map(this.#fixed.map((tool) => [tool.name, tool]))
+    for (const source of this.#sources) {
       for (const tool of source.tools) {
         if (byName.has(tool.name)) this.#reportTaken(source, tool)
         else byName.set(tool.name, tool)
