@@ -51,8 +51,8 @@ export interface Provider {
 // Enough to keep the socket busy, and small enough for backpressure from a slow reader.
 export const MAX_BUFFERED_EVENTS = 256
 
-/** The payloads of one call. Its `signal` aborts when either side aborts. */
-export class ProviderStream extends ResponseStream<StreamEventPayload> {
+/** What one call yields. Its `signal` aborts when either side aborts. */
+export class CallStream<T> extends ResponseStream<T> {
   readonly #controller = new AbortController()
 
   constructor(signal: AbortSignal | undefined, clock: Clock) {
@@ -69,6 +69,24 @@ export class ProviderStream extends ResponseStream<StreamEventPayload> {
 
   readonly #stop = (): void => this.#controller.abort()
 
+  override abort(): void {
+    this.#controller.abort()
+    super.abort()
+  }
+
+  override complete(): void {
+    super.complete()
+    this.#controller.abort()
+  }
+
+  override error(cause: unknown): void {
+    super.error(cause)
+    this.#controller.abort()
+  }
+}
+
+/** The payloads of one call. */
+export class ProviderStream extends CallStream<StreamEventPayload> {
   /** Adds payloads up to the end of a response and returns whether it came. A promise only if the buffer is full. */
   addUntilEnd(payloads: readonly StreamEventPayload[]): boolean | Promise<boolean> {
     for (const [at, payload] of payloads.entries()) {
@@ -85,21 +103,6 @@ export class ProviderStream extends ResponseStream<StreamEventPayload> {
       if (isTerminal(payload)) return true
     }
     return false
-  }
-
-  override abort(): void {
-    this.#controller.abort()
-    super.abort()
-  }
-
-  override complete(): void {
-    super.complete()
-    this.#controller.abort()
-  }
-
-  override error(cause: unknown): void {
-    super.error(cause)
-    this.#controller.abort()
   }
 }
 

@@ -1,13 +1,13 @@
 import { type Clock, systemClock } from '@turnstream/core/internal/async/clock'
 import {
-  ResponseStream,
+  type ResponseStream,
   ResponseStreamError,
 } from '@turnstream/core/internal/async/response-stream'
 import type { ProviderRequest } from '@turnstream/core/internal/formats/provider-request'
 import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import type { ResponseEvent } from '@turnstream/core/internal/protocol/response'
 import type { ItemType, StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
-import { MAX_BUFFERED_EVENTS, type Provider } from './provider.ts'
+import { CallStream, MAX_BUFFERED_EVENTS, type Provider } from './provider.ts'
 
 /** A provider that can also be called without a turn. */
 export interface ModelClient extends Provider {
@@ -25,31 +25,10 @@ export function toModelClient(provider: Provider, clock: Clock = systemClock): M
     responseEvents(request, signal) {
       const id = crypto.randomUUID()
       const run = { runId: id, turnId: id, threadId: id }
-      const payloads = provider.stream(request, run, signal)
-      const events = new DerivedStream(payloads, signal, clock)
-      void forward(payloads, events)
+      const events = new CallStream<ResponseEvent>(signal, clock)
+      void forward(provider.stream(request, run, events.signal), events)
       return events
     },
-  }
-}
-
-/** Aborting it aborts the call that it derives from. */
-class DerivedStream extends ResponseStream {
-  readonly #source: ResponseStream<StreamEventPayload>
-
-  constructor(
-    source: ResponseStream<StreamEventPayload>,
-    signal: AbortSignal | undefined,
-    clock: Clock,
-  ) {
-    // The provider enforces the time limits.
-    super(signal, { maxBufferSize: MAX_BUFFERED_EVENTS, eventTimeout: Infinity, clock })
-    this.#source = source
-  }
-
-  override abort(): void {
-    this.#source.abort()
-    super.abort()
   }
 }
 

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { systemClock } from '@turnstream/core/internal/async/clock'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
@@ -21,22 +22,20 @@ export interface CheckOptions {
 }
 
 export interface ArgumentsCheckerOptions {
-  /** How many checks run at a time. Default 2. */
-  readonly maxThreads?: number
   /** How long a check may take. Default 1 s. */
   readonly limitMs?: number
-  /** How many checks of a tenant wait. Default 100. */
+  /** How many checks of a tenant wait, beside the next one. Default 100. */
   readonly maxWaiting?: number
   /** How long a thread waits for its next check. Default 30 s. */
   readonly idleMs?: number
 }
 
-interface Job {
-  readonly request: CheckRequest
-  readonly resolve: (fault: string | undefined) => void
-  readonly reject: (error: unknown) => void
-  /** Stops listening to the signal. */
-  forget: () => void
+const MAX_THREADS = 2
+
+/** The checks of a tenant run one at a time, so that those of other tenants get a thread in between. */
+interface TenantQueue {
+  readonly slots: CallSlots
+  checks: number
 }
 
 /**
@@ -44,21 +43,13 @@ interface Job {
  * expensive runs in threads with a time limit, never on the event loop.
  */
 export class ArgumentsChecker {
-  readonly #maxThreads: number
-  readonly #limitMs: number
-  readonly #maxWaiting: number
-  readonly #idleMs: number
-  /** By tenant, in the order in which they are next. */
-  readonly #waiting = new Map<string, Set<Job>>()
-  readonly #served = new Set<string>()
+  readonly #options: ArgumentsCheckerOptions
+  readonly #threads = new CallSlots(MAX_THREADS)
+  readonly #queues = new Map<string, TenantQueue>()
   readonly #idle: CheckThread[] = []
 
   constructor(options: ArgumentsCheckerOptions = {}) {
-    const { maxThreads = 2, limitMs = 1000, maxWaiting = 100, idleMs = 30_000 } = options
-    this.#maxThreads = maxThreads
-    this.#limitMs = limitMs
-    this.#maxWaiting = maxWaiting
-    this.#idleMs = idleMs
+    this.#options = options
   }
 
   /**
@@ -73,60 +64,48 @@ export class ArgumentsChecker {
   ): Promise<string | undefined> {
     const quick = checkQuickly(parameters, args, text)
     if (quick !== undefined) return quick.fault
-    return this.#enqueue({ schema: schemaText(parameters), args: text }, options)
+    const { signal } = options
+    return new Promise((resolve, reject) => {
+      const forget = onAbort(signal, () => reject(signal.reason as Error))
+      const request = { schema: schemaText(parameters), args: text }
+      this.#enqueue(request, options).then(resolve, reject).finally(forget)
+    })
   }
 
-  #enqueue(request: CheckRequest, { tenant, signal }: CheckOptions): Promise<string | undefined> {
-    const jobs = this.#waiting.get(tenant) ?? new Set()
-    if (jobs.size >= this.#maxWaiting) {
+  async #enqueue(request: CheckRequest, options: CheckOptions): Promise<string | undefined> {
+    const { tenant, signal } = options
+    const { maxWaiting = 100 } = this.#options
+    const queue = this.#queues.get(tenant) ?? { slots: new CallSlots(1), checks: 0 }
+    if (queue.checks > maxWaiting) {
       throw new Error('too many calls wait until their arguments are checked')
     }
-    return new Promise<string | undefined>((resolve, reject) => {
-      const job: Job = { request, resolve, reject, forget: () => {} }
-      job.forget = onAbort(signal, () => {
-        jobs.delete(job)
-        reject(signal.reason as Error)
-      })
-      jobs.add(job)
-      this.#waiting.set(tenant, jobs)
-      this.#advance()
-    })
-  }
-
-  #advance(): void {
-    for (const [tenant, jobs] of this.#waiting) {
-      if (this.#served.size >= this.#maxThreads) return
-      const [job] = jobs
-      if (job === undefined) this.#waiting.delete(tenant)
-      if (job === undefined || this.#served.has(tenant)) continue
-      jobs.delete(job)
-      // Behind the others.
-      this.#waiting.delete(tenant)
-      if (jobs.size > 0) this.#waiting.set(tenant, jobs)
-      this.#served.add(tenant)
-      void this.#run(job).finally(() => {
-        this.#served.delete(tenant)
-        this.#advance()
-      })
+    this.#queues.set(tenant, queue)
+    queue.checks += 1
+    const run = () => this.#threads.run(signal, () => this.#run(request))
+    try {
+      return await queue.slots.run(signal, run)
+    } finally {
+      queue.checks -= 1
+      if (queue.checks === 0) this.#queues.delete(tenant)
     }
   }
 
-  async #run({ request, resolve, reject, forget }: Job): Promise<void> {
+  async #run(request: CheckRequest): Promise<string | undefined> {
+    const { limitMs = 1000, idleMs = 30_000 } = this.#options
     const thread = this.#idle.pop() ?? new CheckThread()
     try {
-      const result = await thread.check(request, this.#limitMs)
-      if ('error' in result) reject(new Error(result.error))
-      else resolve(result.fault)
-    } catch (error) {
-      reject(error)
+      const result = await thread.check(request, limitMs)
+      if ('error' in result) throw new Error(result.error)
+      return result.fault
+    } finally {
+      if (!thread.hasEnded) {
+        this.#idle.push(thread)
+        thread.endAfter(idleMs, () => {
+          const place = this.#idle.indexOf(thread)
+          if (place >= 0) this.#idle.splice(place, 1)
+        })
+      }
     }
-    forget()
-    if (thread.hasEnded) return
-    this.#idle.push(thread)
-    thread.endAfter(this.#idleMs, () => {
-      const place = this.#idle.indexOf(thread)
-      if (place >= 0) this.#idle.splice(place, 1)
-    })
   }
 }
 
@@ -173,10 +152,8 @@ class CheckThread {
     )
     await this.#ready.finally(cancelStart)
     let isDone = false
-    const late = new TurnstreamError(
-      'TOOL_TIMEOUT',
-      `the arguments were not checked within ${limitMs} ms`,
-    )
+    const detail = `the arguments were not checked within ${limitMs} ms`
+    const late = new TurnstreamError('TOOL_TIMEOUT', detail)
     const cancel = systemClock.after(limitMs, () => {
       // A result that arrived while the event loop was busy comes first.
       setImmediate(() => isDone || this.#end(late))

@@ -54,13 +54,10 @@ export class Providers {
   /** OPTION_INVALID for an alias that is the name of a model, or whose model is unknown. */
   constructor(configured: readonly ConfiguredProvider[], aliases: ModelAliases = {}) {
     const [first] = configured
-    if (first === undefined)
-      throw new TurnstreamError('OPTION_INVALID', 'no provider is configured')
+    if (first === undefined) throw invalid('no provider is configured')
     this.#default = first
     this.#byId = new Map(configured.map((each) => [each.provider.id, each]))
-    if (this.#byId.size < configured.length) {
-      throw new TurnstreamError('OPTION_INVALID', 'two providers have the same id')
-    }
+    if (this.#byId.size < configured.length) throw invalid('two providers have the same id')
     this.#aliases = new Map(
       Object.entries(aliases).map(([alias, model]) => [alias, this.#resolveAlias(alias, model)]),
     )
@@ -68,18 +65,14 @@ export class Providers {
 
   #resolveAlias(alias: string, model: string): ChosenModel {
     if (!ALIAS.test(alias)) {
-      const detail = `alias ${JSON.stringify(alias.slice(0, 200))} must have 1 to 200 characters, without spaces or slashes`
-      throw new TurnstreamError('OPTION_INVALID', detail)
+      const shown = JSON.stringify(alias.slice(0, 200))
+      throw invalid(`alias ${shown} must have 1 to 200 characters, without spaces or slashes`)
     }
     const owner = this.#all.find((each) => listedModels(each).includes(alias))
-    if (owner !== undefined) {
-      const detail = `alias ${alias} is a model of ${owner.provider.id}`
-      throw new TurnstreamError('OPTION_INVALID', detail)
-    }
+    if (owner !== undefined) throw invalid(`alias ${alias} is a model of ${owner.provider.id}`)
     const chosen = this.#byName(model)
     if (chosen !== undefined) return chosen
-    const detail = `alias ${alias} names an unknown model: ${model}${this.#advice(model)}`
-    throw new TurnstreamError('OPTION_INVALID', detail)
+    throw invalid(`alias ${alias} names an unknown model: ${model}${this.#advice(model)}`)
   }
 
   /** Listed models as `<providerId>/<modelId>`, each provider's default model first. */
@@ -152,11 +145,9 @@ export class Providers {
   }
 
   #unknownProvider(id: string): TurnstreamError {
-    const known = [...this.#byId.keys()].join(', ')
-    return new TurnstreamError(
-      'MODEL_UNKNOWN',
-      `provider ${id} is not configured; available: ${known}`,
-    )
+    const available = [...this.#byId.keys()].join(', ')
+    const detail = `provider ${id} is not configured; available: ${available}`
+    return new TurnstreamError('MODEL_UNKNOWN', detail)
   }
 
   #unknownModel(model: string, prefix?: string): TurnstreamError {
@@ -192,6 +183,10 @@ function fullNames(configured: readonly ConfiguredProvider[]): string[] {
   return configured.flatMap((each) =>
     listedModels(each).map((model) => `${each.provider.id}/${model}`),
   )
+}
+
+function invalid(detail: string): TurnstreamError {
+  return new TurnstreamError('OPTION_INVALID', detail)
 }
 
 function toChosen(configured: ConfiguredProvider, model = ''): ChosenModel {

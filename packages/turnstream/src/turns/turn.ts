@@ -42,6 +42,7 @@ import { TurnResponse } from './turn-response.ts'
 import type { TurnServices, TurnTask } from './turn-task.ts'
 
 const NO_TRACE = { traceparent: '' }
+const NO_END = failed('INTERNAL_ERROR', 'the turn has no terminal event')
 
 // The store may be away for the duration of the lease. The last retry comes this much earlier.
 const LONGEST_PAUSE_MS = 1000
@@ -56,7 +57,7 @@ const MAX_WAITING_OUTPUTS = 250
  * A running turn, from its first record to its last. Data flows in one direction:
  *
  *     provider ─payload─▶ transcript ─payload─▶ log `events` ─stored event─▶ processor ─snapshot─▶ log `processed`
- *               hear()                 write()                  stored()                 show()
+ *              receive()               write()                  stored()                 show()
  *
  * The transcript numbers the items of all rounds, enforces the caps and knows which tools to run. `write`
  * assigns each event its id and time. Nothing is emitted before it is stored. `TurnControl` decides how long
@@ -199,7 +200,7 @@ export class Turn {
     this.#processor.release()
     this.#events.close()
     this.#outputs.close()
-    this.#tellEnd()
+    this.#reportEnd()
   }
 
   /** Reports a failure of this process. A lost turn was already reported. */
@@ -264,17 +265,17 @@ export class Turn {
   // The pipeline, in the order of the data.
 
   /** Takes a provider payload, after the approval of a call is decided. Returns false when no more is wanted. */
-  readonly #hear = (said: StreamEventPayload): Promise<void> | false | undefined => {
-    const decided = this.#serverCalls.approvals.decide(said, this.#control.signal)
-    if (decided === undefined) return this.#take(said)
+  readonly #receive = (received: StreamEventPayload): Promise<void> | false | undefined => {
+    const decided = this.#serverCalls.approvals.decide(received, this.#control.signal)
+    if (decided === undefined) return this.#apply(received)
     return decided.then(async () => {
-      await this.#take(said)
+      await this.#apply(received)
     })
   }
 
   /** Adds a payload to the transcript. Returns false when no more is wanted. */
-  #take(said: StreamEventPayload): Promise<void> | false | undefined {
-    const payload = this.#transcript.apply(said)
+  #apply(received: StreamEventPayload): Promise<void> | false | undefined {
+    const payload = this.#transcript.apply(received)
     if (payload === undefined) {
       return this.#transcript.end !== undefined || this.#isPastCap() ? false : undefined
     }
@@ -371,7 +372,7 @@ export class Turn {
     const transcript = this.#transcript
     const thread = [...items, ...this.#task.input]
     for (let round = 1; this.#control.reason === undefined; round++) {
-      const isFollowed = await this.#ask(thread, round)
+      const isFollowed = await this.#callProvider(thread, round)
       if (!isFollowed || this.#control.reason !== undefined) return
       if (round > maxTurnRounds) {
         const detail = `the limit is ${maxTurnRounds} rounds of tool calls`
@@ -384,7 +385,7 @@ export class Turn {
   }
 
   /** Runs one round. Returns whether server tools have to answer it. */
-  async #ask(thread: readonly OutputItem[], round: number): Promise<boolean> {
+  async #callProvider(thread: readonly OutputItem[], round: number): Promise<boolean> {
     const { settings = {}, model } = this.#task
     const transcript = this.#transcript
     const request: ProviderRequest = {
@@ -425,7 +426,7 @@ export class Turn {
     // Do not wait for a provider that ignores the signal.
     const forget = onAbort(signal, () => stream.abort())
     try {
-      await stream.consume(this.#hear)
+      await stream.consume(this.#receive)
     } finally {
       forget()
       this.#providerApprovals.endRound()
@@ -482,14 +483,13 @@ export class Turn {
 
   #terminal(reason: EndReason | undefined): RoundEnd {
     const { lease } = this.#task
-    const { end, usage, hasCallsForClient } = this.#transcript
     // Rounds have an end unless they were stopped.
-    const missing = () => failed('INTERNAL_ERROR', 'the turn has no terminal event')
-    const last = reason === undefined && end ? end : stoppedEnd(reason ?? missing(), lease)
+    const { end = stoppedEnd(NO_END, lease), usage, hasCallsForClient } = this.#transcript
+    const last = reason === undefined ? end : stoppedEnd(reason, lease)
     return terminalOf(last, lease, usage.sum, hasCallsForClient)
   }
 
-  #tellEnd(): void {
+  #reportEnd(): void {
     const { clock, observer } = this.#services
     const { reason, isLost } = this.#control
     const { since } = this.#task
