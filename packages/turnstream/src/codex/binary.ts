@@ -3,10 +3,7 @@ import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 
-/**
- * Finds the native codex binary: `wanted` if given, then the one inside an installed `@openai/codex`, then the `PATH`.
- * The npm package's own command is a Node program that would only add a process.
- */
+/** Finds the native binary: `wanted`, that of an installed `@openai/codex`, or the `PATH`. npm's command adds a process. */
 export function findCodex(wanted: string | undefined, path = process.env['PATH'] ?? ''): string {
   if (wanted !== undefined) {
     if (isExecutable(wanted)) return vendoredBeside(wanted) ?? wanted

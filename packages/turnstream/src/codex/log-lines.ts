@@ -5,10 +5,7 @@ const MAX_LOG_CHARS = 2000
 // Colours of the log lines.
 const STYLES = new RegExp(String.raw`\u001b\[[\d;]*m`, 'g')
 
-/**
- * Splits what a process logs into lines, without colours and secrets. Whole lines, because a secret may lie across two
- * chunks. A line that is too long is cut.
- */
+/** Splits a log into lines, without colours and secrets. Whole lines: a secret may lie across two chunks. */
 export class LogLines {
   readonly #decoder = new TextDecoder()
   readonly #onLine: (line: string) => void

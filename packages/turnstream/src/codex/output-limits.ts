@@ -6,10 +6,7 @@ const MAX_OUTPUT_CHARS = 100_000
 const OUTPUT_DELTA = 'item/commandExecution/outputDelta'
 const ITEM_MESSAGES = new Set(['item/started', 'item/completed'])
 
-/**
- * Limits what one turn of an agent makes us store. Streamed output ends with a mark; the output of the finished item
- * keeps its beginning and its end.
- */
+/** Limits the stored output of an agent: streams are cut off, and finished items lose their middle. */
 export class OutputLimits {
   readonly #maxChars: number
   /** Characters of the output so far, by item. */

@@ -38,10 +38,7 @@ export interface CodexProviderOptions {
   idleTimeoutMs?: number
   /** Total time of a call, after which it fails. 30 minutes by default. */
   maxTurnMs?: number
-  /**
-   * Silence after a complete tool call after which codex is made to report a response that broke off, or after which
-   * forwarded `response.*` events count as finished. 1 s by default.
-   */
+  /** Silence after a complete call that ends a response which broke off, or forwarded events. 1 s by default. */
   quietPeriodMs?: number
   /** Limit for the start of the process, and for its answers. 20 s by default. */
   requestTimeoutMs?: number

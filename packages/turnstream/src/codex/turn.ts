@@ -38,10 +38,7 @@ interface TurnParts {
   readonly agent?: AgentTurn | undefined
 }
 
-/**
- * One request: a new thread, the history injected, one turn. When the model has called tools of the client, the
- * turn is interrupted: the client answers with another request.
- */
+/** One request: a new thread with the history, and one turn, interrupted when the model has called client tools. */
 export class CodexTurn {
   readonly #parts: TurnParts
   readonly #silence: IdleTimer

@@ -245,10 +245,7 @@ const RETRY_BASE_MS = 500
 const RETRY_MAX_MS = 8000
 // A longer delay is in effect a refusal.
 const MAX_RETRY_AFTER_MS = 60_000
-/**
- * Calls the vendor and passes on its response chunk by chunk. A failed call is retried only before the first event.
- * Returns the failure, if any.
- */
+/** Calls the vendor and passes its response on. Retries only before the first event. Returns the failure, if any. */
 async function openVendorStream(
   attempt: Attempt,
   onChunk: OnChunk,

@@ -8,10 +8,7 @@ export function timeoutError(what: string, ms: number): TimeoutError {
   return new TimeoutError(`The provider did not send ${what} within ${ms} ms`)
 }
 
-/**
- * Limits how long bytes may arrive without an event: keep-alives while a model thinks, unknown or empty events. A
- * timer, because the system time can change.
- */
+/** Limits how long bytes may arrive without an event: keep-alives while a model thinks, unknown or empty events. */
 export class Stall {
   readonly #timer: IdleTimer
   #isWatched = false

@@ -39,10 +39,7 @@ function conceal(text: string, redact: Redact, hosts: RegExp | undefined): strin
 
 const INTERNAL = '[host]'
 
-/**
- * JSON parse errors quote a part of the text, possibly half a secret that cannot be recognized. Removes everything from
- * the first quotation mark to the last.
- */
+/** JSON parse errors quote the text, possibly half a secret. Removes all from the first quotation mark to the last. */
 function withoutQuote(code: string, message: string): string {
   return code === 'UPSTREAM_MALFORMED' ? message.replace(/["'`].*["'`]/s, '…') : message
 }

@@ -22,10 +22,7 @@ export interface McpPackage {
   readonly stdio: typeof import('@modelcontextprotocol/client/stdio')
 }
 
-/**
- * Loads the official MCP client, an optional peer dependency. A command that was installed globally finds it in
- * `folder`. OPTION_INVALID if it is missing.
- */
+/** Loads the optional MCP client, also from `folder` for a command installed globally. OPTION_INVALID if it is missing. */
 export async function loadMcpPackage(folder?: string): Promise<McpPackage> {
   try {
     const [main, stdio] = await Promise.all([
@@ -71,10 +68,7 @@ export interface McpClientOptions {
   readonly onStderr: (text: string) => void
 }
 
-/**
- * The client would check results on the event loop, with regular expressions that the server chose. Models read
- * results as text, whatever their shape.
- */
+/** Results are read as text. The client would check them on the event loop, with regular expressions of the server. */
 const ACCEPT_ALL: NonNullable<ClientOptions['jsonSchemaValidator']> = {
   getValidator:
     <T>(): JsonSchemaValidator<T> =>

@@ -109,10 +109,7 @@ const RETRY_MS = 250
 /** How long the event of a request may wait for its keyed record. */
 const MAX_RECORD_MS = 1000
 
-/**
- * The approvals that a turn requests. A call is requested when it is finished, and decided before it runs. The
- * store holds the answer: the first wins, and a timeout is an answer too.
- */
+/** The approvals of a turn, decided before its calls run. The store holds the answer: the first wins, also a timeout. */
 export class TurnApprovals {
   readonly #options: TurnApprovalsOptions
   /** What a call needs before it runs, or why that is unknown, by item. */
@@ -127,10 +124,7 @@ export class TurnApprovals {
     this.#options = options
   }
 
-  /**
-   * Decides whether a call that the provider finished needs approval, before `request`. Undefined if there is
-   * nothing to decide.
-   */
+  /** Decides whether a finished call needs approval, before `request`. Undefined if there is nothing to decide. */
   decide(payload: StreamEventPayload, signal: AbortSignal): Promise<void> | undefined {
     const call = payload.type === 'item_done' ? payload.final_item : undefined
     if (call?.type !== 'function_call') return undefined
@@ -182,10 +176,7 @@ export class TurnApprovals {
     )
   }
 
-  /**
-   * Waits until a call is approved. Returns the result of a call that must not run. Undefined when it may run,
-   * or when the turn was stopped.
-   */
+  /** Waits for approval. Returns the result of a refused call; undefined if it may run, or the turn was stopped. */
   async refusal(
     call: FunctionCall,
     signal: AbortSignal,

@@ -38,10 +38,7 @@ interface TenantQueue {
   checks: number
 }
 
-/**
- * Checks the arguments of calls against JSON Schemas, which may contain any regular expression. What may be
- * expensive runs in threads with a time limit, never on the event loop.
- */
+/** Checks the arguments of calls. Schemas may have any regular expression: threads with a limit run what may be slow. */
 export class ArgumentsChecker {
   readonly #options: ArgumentsCheckerOptions
   readonly #threads = new CallSlots(MAX_THREADS)

@@ -12,10 +12,7 @@ export interface FittedSubmission {
   readonly ignored: readonly string[]
 }
 
-/**
- * Leaves out the settings that the provider does not have, if they are optional. The response then does not repeat
- * them.
- */
+/** Leaves out optional settings that the provider does not have. The response then does not repeat them. */
 export function fitSubmission(submission: Submission, chosen: ChosenModel): FittedSubmission {
   const { settings, parameters, settingSources: sources } = submission
   const fit = sources && chosen.provider.fit?.({ ...settings, model: chosen.model })

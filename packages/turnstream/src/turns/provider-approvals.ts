@@ -11,11 +11,7 @@ export interface ProviderApprovalsOptions {
   readonly onError: (error: unknown) => void
 }
 
-/**
- * The approvals for calls that a provider runs itself. The provider writes an `approval_request` item to its stream
- * and waits for the decision under the id of that item's approval. Whatever is undecided when its round ends is
- * declined.
- */
+/** Approvals of calls that a provider runs: it writes an `approval_request` item and waits. The end of a round declines. */
 export class ProviderApprovals {
   readonly #options: ProviderApprovalsOptions
   #round = new AbortController()

@@ -5,17 +5,11 @@ import type { Tool } from './tools.ts'
 
 export interface ConfiguredProvider {
   readonly provider: Provider
-  /**
-   * Models listed besides the default one. `any` also accepts every unlisted model, unless its name starts
-   * with that of another provider.
-   */
+  /** Models listed besides the default one. `any`: every model, unless its name starts with that of another provider. */
   readonly models?: readonly string[] | 'any'
   /** The model for requests that name none. Always listed. */
   readonly defaultModel: string
-  /**
-   * Leaves its models out of lists unless it is the default provider. They are then reached only as
-   * `<id>/<model>`.
-   */
+  /** Leaves its models out of lists, unless it is the default provider. They are reached as `<id>/<model>`. */
   readonly unlisted?: boolean
   /** Tools of the server that its models call without being offered them. A client's tool takes the place of its namesake. */
   readonly tools?: readonly Tool[]

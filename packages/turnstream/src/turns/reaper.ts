@@ -147,10 +147,7 @@ export interface OrphanOptions {
   readonly clock?: Clock
 }
 
-/**
- * `ended`: by this call. `sealed`: nothing was left to do. `held`: another process has the lease, or took it
- * meanwhile; if it dies, the turn expires again.
- */
+/** `ended`: by this call. `sealed`: it had its end. `held`: another process has the lease, until it expires again. */
 export type OrphanResult = 'ended' | 'held' | 'sealed'
 
 const REFUSALS: Partial<Record<ErrorCode, OrphanResult>> = {
@@ -363,10 +360,7 @@ function cancelledItem({ payload }: StreamEvent): string | undefined {
   return isCancelled ? payload.item_id : undefined
 }
 
-/**
- * Collects the outputs that follow from the events and are missing in `processed`. Only the last output of an
- * item counts: earlier ones may have been seen long ago.
- */
+/** Collects the outputs that follow from the events and are missing in `processed`: the last one of each item. */
 class DerivedOutputs {
   /** By key, in the order in which they were first missing. */
   readonly missing = new Map<string, StreamOutput>()

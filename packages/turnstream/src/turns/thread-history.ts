@@ -71,10 +71,7 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
   return { items: pairedItems(items.map(withoutMark), input), turnsDropped }
 }
 
-/**
- * Returns whether this turn and all earlier ones have expired: turns of a thread end in order. One whose content was
- * deleted before the retention is only a gap, and counts as empty.
- */
+/** Returns whether this and all earlier turns have expired. A turn whose content was deleted early is only a gap. */
 export function isEndOfHistory({ expired, contentMs }: TurnRecord): boolean {
   return expired && contentMs === undefined
 }
@@ -157,10 +154,7 @@ export interface StoredItems {
   readonly isStart: boolean
 }
 
-/**
- * Returns the items of an ended turn. Undefined when they exceed `maxBytes`; little more than that is ever
- * read into memory.
- */
+/** Returns the items of an ended turn; undefined if they exceed `maxBytes`. Little more than that is ever read. */
 export async function readStoredItems(
   log: TurnLog,
   turn: TurnRecord,
@@ -182,10 +176,7 @@ export async function readStoredItems(
   return { items: response['output_items'] as ResponseItem[], bytes: responseBytes, isStart }
 }
 
-/**
- * For turns that were sealed without a Response. The content of a finished item is in its `item_done`, so
- * deltas are read in a second pass, and only if an item has none.
- */
+/** For turns without a Response. Deltas are read in a second pass, only for items that have no `item_done`. */
 async function reduceEvents(
   log: TurnLog,
   turnId: string,

@@ -23,10 +23,7 @@ export interface TurnPlace {
   readonly threadId: string
 }
 
-/**
- * Returns the newest known turn that the request begins with: its history and its answer. Undefined if there is
- * none, or one in each of several threads.
- */
+/** Returns the newest turn that the request continues; undefined if there is none, or one in each of several threads. */
 export async function findContinued(
   log: TurnLog,
   chain: ThreadChain,

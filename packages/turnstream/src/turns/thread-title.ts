@@ -4,10 +4,7 @@ const MAX_CHARS = 80
 /** A longer start without a line is not read: messages may be large, and there may be thousands. */
 const MAX_READ_CHARS = 1000
 
-/**
- * The title of a thread that begins with this submission: the first line of the first message of the user.
- * Agents send their instructions as such messages too, inside a tag; these do not count.
- */
+/** The first line of the user's first message. Instructions of agents, which are inside a tag, do not count. */
 export function threadTitle({ history = [], input, contentMs }: Submission): string | undefined {
   // A title would outlive the content.
   if (contentMs !== undefined) return undefined

@@ -26,10 +26,7 @@ export interface ToolCallContext {
 export interface Tool extends ToolDefinition {
   /** Timeout of a call. Default 60 s. */
   readonly timeoutMs?: number
-  /**
-   * Whether a client must approve a call before it runs. Default false. A function gets the arguments; the call
-   * fails if it throws.
-   */
+  /** Whether a client must approve a call. Default false. A function gets the arguments; the call fails if it throws. */
   readonly needsApproval?: boolean | ((args: Record<string, unknown>) => boolean)
   /**
    * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the
@@ -96,10 +93,7 @@ export class ToolRegistry {
     throw new TurnstreamError('REQUEST_INVALID', detail)
   }
 
-  /**
-   * Returns the settings of a round. A forced tool choice applies to the first round only, or the model would call
-   * tools forever.
-   */
+  /** Returns the settings of a round. A forced tool choice is for the first only, or the model would call tools forever. */
   settingsOf(
     settings: SubmissionSettings,
     round: number,
@@ -133,10 +127,7 @@ const TIMEOUT_MS = 60_000
 // The same bound as for arguments. Models can read far less.
 const MAX_OUTPUT_CHARS = 1_000_000
 
-/**
- * Runs a tool. A failure becomes the result and is reported to the operator. Returns undefined when the turn
- * was stopped first. A tool that ignores the signal is not awaited.
- */
+/** Runs a tool. Failures are results, and reported. Undefined when the turn was stopped first: the tool is not awaited. */
 export async function runTool(
   tool: Tool,
   call: FunctionCall,
@@ -163,10 +154,7 @@ export function failedAnswer(
   return { output: `${error.code}: ${redactShapes(error.message)}`, success: false }
 }
 
-/**
- * Returns whether a call must be approved. A call that will fail need not. Throws what the tool's own function
- * throws. TOOL_TIMEOUT.
- */
+/** Returns whether a call must be approved; one that will fail need not. Throws what the tool throws. TOOL_TIMEOUT. */
 export async function needsApproval(
   tool: Tool,
   call: FunctionCall,

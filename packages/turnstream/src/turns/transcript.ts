@@ -60,10 +60,7 @@ const TRUNCATED: ErrorObject = {
   message: 'The provider stream ended early',
 }
 
-/**
- * What the log of a turn contains after its opening: the rounds of the provider as one response, with
- * consecutive item numbers, summed usage and enforced caps. Synchronous.
- */
+/** The rounds of the provider as one response, with consecutive items, summed usage and caps. Synchronous. */
 export class Transcript {
   readonly usage = new TurnUsage()
   readonly #options: TranscriptOptions

@@ -57,10 +57,7 @@ export function stoppedEnd(reason: EndReason, { turnId, runId }: TurnIds): Round
     : { type: 'response_error', response_id: runId, error: reason.error }
 }
 
-/**
- * Returns what readers see of an error. Errors from outside may contain anything and are only reported to the
- * operator.
- */
+/** Returns what readers see of an error. Others than ours may contain anything: only the operator sees them. */
 export function errorObject(error: unknown): ErrorObject {
   if (error instanceof TurnstreamError) return { code: error.code, message: error.message }
   const code: ErrorCode = 'INTERNAL_ERROR'
@@ -95,10 +92,7 @@ export function outcomeOf(
   return { ...known, status: 'aborted', ...cancelled }
 }
 
-/**
- * Returns what readers see when a provider throws, although it should not. Our own messages are safe to show;
- * others may contain anything and are only reported to the operator.
- */
+/** Returns what readers see when a provider throws, although it should not. Only our own messages are shown. */
 export function providerFault(error: unknown): ErrorObject {
   const inner = hasCode(error, 'STREAM_ERROR') ? error.cause : error
   if (hasCode(inner, 'TIMEOUT')) return { code: 'UPSTREAM_TIMEOUT', message: inner.message }
@@ -130,10 +124,7 @@ const COUNTED_ELSEWHERE = {
 } as const
 const ITEM_FIELDS = ['type', 'id', 'origin', 'success', 'content', 'arguments', 'output']
 
-/**
- * Returns how much an event adds to the log besides its text and our own fields: names, call ids, metadata,
- * errors and unknown fields, as JSON. Throws for what JSON cannot represent.
- */
+/** Returns what an event adds to the log besides text and our own fields. Throws for what JSON cannot represent. */
 export function extraChars(payload: StreamEventPayload<keyof typeof COUNTED_ELSEWHERE>): number {
   const chars = jsonChars(payload, COUNTED_ELSEWHERE[payload.type])
   if (payload.type !== 'item_done') return chars

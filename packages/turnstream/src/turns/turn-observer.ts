@@ -56,10 +56,7 @@ export interface TurnObserver {
   orphanEnded(): void
 }
 
-/**
- * A power of two. Reading the clock twice per append would be too expensive, since an append may hold a
- * single delta.
- */
+/** A power of two. Reading the clock twice per append costs too much: an append may hold a single delta. */
 export const TIMED_EVERY = 16
 
 const CALLBACKS = [

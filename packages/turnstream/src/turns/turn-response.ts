@@ -10,10 +10,7 @@ import { MAX_RECORD_CHARS } from '../log/records.ts'
 /** Each request of an agent repeats the whole conversation. More of it is stored only once, in the events. */
 const MAX_HISTORY_CHARS = 16_384
 
-/**
- * Reduces a turn while it is written, without its deltas: they are nearly all events, and an item's last
- * event nearly always has its whole content. Otherwise the item's text so far is reduced as one delta.
- */
+/** Reduces a turn while it is written. The text of an item that ends without its content is reduced as one delta. */
 export class TurnResponse {
   readonly #reducer = new ResponseReducer()
   readonly #unsettled: Pick<UnsettledItems, 'streamedText'>

@@ -59,10 +59,7 @@ const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
 export interface SubmitOptions {
   /** Owner of the turn. Default `default`. */
   readonly tenant?: string
-  /**
-   * Called before a turn is created; throws to refuse it. The returned function is called once, when the turn
-   * has ended or could not be created.
-   */
+  /** Called before a turn is created; throws to refuse it. The result is called once: it has ended, or was not created. */
   readonly admit?: () => (() => void) | Promise<() => void>
   /** Whether to accept outputs of calls that the thread does not have, or has another output for. Default false. */
   readonly acceptsAnyOutput?: boolean
@@ -396,10 +393,7 @@ function isNamed({ turnId, runId }: Submission): boolean {
   return turnId !== undefined || runId !== undefined
 }
 
-/**
- * Yields, in pieces, the same text for the same body, whatever the order of its JSON fields. Excludes the turn's
- * ids, which identify it, the trace, which differs each time, and `contentMs`, which the server decides.
- */
+/** Yields one text for equal bodies, in pieces. Without the turn's ids, its trace, and `contentMs`, a server option. */
 export function bodyPieces(submission: Submission): Iterable<string> {
   const { threadId, model, providerId, agentId, replaces } = submission
   const { history, input, settings, parameters } = submission
