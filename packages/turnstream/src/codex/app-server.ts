@@ -63,10 +63,8 @@ const EXIT_MS = 2000
 export class AppServer {
   readonly #child: ChildProcess
   readonly #connection: Connection
-  readonly #clock: Clock
-  readonly #files: readonly string[]
+  readonly #options: AppServerOptions
   readonly #listeners = new Map<string, ThreadListener>()
-  readonly #onUnaddressed: () => void
   /** The thread that got output without a thread id. No other thread may get more of it. */
   #unaddressed: string | undefined
   #isHung = false
@@ -79,9 +77,7 @@ export class AppServer {
 
   private constructor(options: AppServerOptions) {
     const { binary, home, args, env, clock, onLog } = options
-    this.#clock = clock
-    this.#files = options.files
-    this.#onUnaddressed = options.onUnaddressed ?? (() => {})
+    this.#options = options
     const child = spawn(binary, ['app-server', ...args], {
       cwd: workDirectory(home),
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -149,7 +145,7 @@ export class AppServer {
   /** Why it cannot serve more turns. */
   get fault(): string | undefined {
     if (this.#isHung) return 'codex does not answer'
-    const isComplete = this.#files.every((file) => existsSync(file))
+    const isComplete = this.#options.files.every((file) => existsSync(file))
     return isComplete ? undefined : 'files of the home of codex are gone'
   }
 
@@ -176,7 +172,7 @@ export class AppServer {
   /** Ends the process: its input first, then by force. */
   async close(): Promise<void> {
     this.#child.stdin?.end()
-    await within(this.exited, EXIT_MS, this.#clock, () => new Error('late')).catch(() => {
+    await within(this.exited, EXIT_MS, this.#options.clock, () => new Error('late')).catch(() => {
       this.#child.kill('SIGKILL')
     })
     await this.exited
@@ -193,7 +189,7 @@ export class AppServer {
 
   /** Belongs to the only thread of the process. With several, none may get what is another's. */
   #routeUnaddressed(message: Incoming): void {
-    this.#onUnaddressed()
+    this.#options.onUnaddressed?.()
     const [[threadId, listener] = []] = this.#listeners
     this.#unaddressed ??= threadId
     const isOnly = this.#listeners.size === 1 && threadId === this.#unaddressed

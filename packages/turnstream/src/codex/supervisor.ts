@@ -144,7 +144,6 @@ export class CodexSupervisor {
     if (wait > 0) await sleep(wait, clock)
     try {
       const server = await this.#startPrepared(this.#options.prepare())
-      this.#watch(server)
       if (this.#isStopped) throw unreachable('codex was stopped')
       this.#current = server
       return server
@@ -159,7 +158,7 @@ export class CodexSupervisor {
     try {
       const onUnaddressed = (): void => this.#makeExclusive()
       const server = await AppServer.start({ ...this.#options, ...prepared, onUnaddressed })
-      void server.exited.then(() => this.#discard(prepared.home))
+      this.#watch(server, prepared.home)
       return server
     } catch (error) {
       this.#discard(prepared.home)
@@ -181,10 +180,11 @@ export class CodexSupervisor {
     }
   }
 
-  #watch(server: AppServer): void {
+  #watch(server: AppServer, home: string): void {
     const since = monotonicNow(this.#options.clock)
     this.#all.add(server)
     void server.exited.then((reason) => {
+      this.#discard(home)
       this.#all.delete(server)
       this.#wake()
       if (server !== this.#current) return

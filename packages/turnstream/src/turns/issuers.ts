@@ -56,21 +56,17 @@ export async function nameIssuers(
 ): Promise<OutputItem[]> {
   const keys = [...new Set(items.filter(isAnonymous).flatMap(keysOf))].slice(-MAX_LOOKUPS)
   if (keys.length === 0) return [...items]
-  const reads: Promise<(readonly [string, string | undefined])[]>[] = []
+  const reads: Promise<(string | undefined)[]>[] = []
   for (let at = 0; at < keys.length; at += KEYS_PER_READ) {
-    reads.push(readNotes(log, keys.slice(at, at + KEYS_PER_READ)))
+    reads.push(log.keyedRecords.read(keys.slice(at, at + KEYS_PER_READ)))
   }
-  const issuers = new Map((await Promise.all(reads)).flat())
+  const notes = (await Promise.all(reads)).flat()
+  const issuers = new Map(keys.map((key, index) => [key, notes[index]]))
   return items.map((item) => {
     const key = isAnonymous(item) ? keysOf(item).find((each) => issuers.get(each)) : undefined
     if (key === undefined) return item
     return { ...item, provider_metadata: { ...item.provider_metadata, issuer: issuers.get(key) } }
   })
-}
-
-async function readNotes(log: TurnLog, keys: readonly string[]) {
-  const notes = await log.keyedRecords.read(keys)
-  return keys.map((key, index) => [key, notes[index]] as const)
 }
 
 function isAnonymous({ provider_metadata: metadata }: OutputItem): boolean {

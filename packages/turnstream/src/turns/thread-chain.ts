@@ -87,11 +87,11 @@ export class ThreadChain {
       }
       case 'function_call':
         this.#begin('call')
-        await this.#write(callOf(item))
+        await update(this.#hash, callOf(item))
         return
       case 'function_call_output':
         this.#begin('output')
-        await this.#write(`${shortCallId(item.call_id)}=${item.output}`)
+        await update(this.#hash, `${shortCallId(item.call_id)}=${item.output}`)
         return
       default:
     }
@@ -101,7 +101,7 @@ export class ThreadChain {
   async #addText(label: 'user' | 'agent', text: string): Promise<void> {
     if (text.trim() === '') return
     if (this.#label !== label) this.#begin(label)
-    await this.#write(text)
+    await update(this.#hash, text)
   }
 
   async #attach({ data }: Attachment): Promise<void> {
@@ -131,10 +131,6 @@ export class ThreadChain {
   #separate(label: Label): void {
     this.#hash.update(`\n${label} `, ENCODING)
   }
-
-  #write(text: string): Promise<void> {
-    return update(this.#hash, text)
-  }
 }
 
 async function update(hash: Hash, text: string): Promise<void> {
@@ -147,8 +143,7 @@ async function update(hash: Hash, text: string): Promise<void> {
 
 /** Other clients parse the arguments and write them again. */
 function callOf({ name, arguments: text, ...call }: HistoryCall): string {
-  const isParsed = text.length <= MAX_ARGUMENTS_CHARS
-  const parsed = isParsed ? parseJsonObject(text) : undefined
+  const parsed = text.length <= MAX_ARGUMENTS_CHARS ? parseJsonObject(text) : undefined
   return `${clientCallId(call)}=${name}${stableJson(parsed ?? {})}`
 }
 
