@@ -10,11 +10,8 @@ import { LogLines } from './log-lines.ts'
 
 export interface AppServerOptions {
   readonly binary: string
-  /** `CODEX_HOME`. */
   readonly home: string
-  /** What it reads again for each thread. */
   readonly files: readonly string[]
-  /** Options of `codex app-server`. */
   readonly args: readonly string[]
   /** The API that it must call; undefined if codex chooses it. */
   readonly baseUrl?: string | undefined
@@ -24,11 +21,9 @@ export interface AppServerOptions {
   readonly requestTimeoutMs: number
   /** Called when the process sends output that does not name its thread. */
   readonly onUnaddressed?: () => void
-  /** Called with each line that the process logs, without secrets. */
   readonly onLog: (line: string) => void
 }
 
-/** Reads one thread. */
 export interface ThreadListener {
   /** Returns whether it answers the request, if the message is one. Others are refused at once. */
   onMessage(message: Incoming): boolean
@@ -72,7 +67,6 @@ export class AppServer {
   readonly exited: Promise<TurnstreamError>
   /** Threads that were started: the process never frees all of their memory. */
   threads = 0
-  /** Requests that use this process now. */
   active = 0
 
   private constructor(options: AppServerOptions) {
@@ -142,7 +136,6 @@ export class AppServer {
     }
   }
 
-  /** Why it cannot serve more turns. */
   get fault(): string | undefined {
     if (this.#isHung) return 'codex does not answer'
     const isComplete = this.#options.files.every((file) => existsSync(file))
@@ -158,7 +151,6 @@ export class AppServer {
     }
   }
 
-  /** Answers a request of the app-server that a listener took. */
   respond(id: string | number, result: Params): void {
     this.#connection.respond(id, result)
   }

@@ -31,7 +31,6 @@ function catalogEntry(slug: string) {
   }
 }
 
-/** The content of `model_catalog_json`. */
 export function catalogOf(models: readonly string[]): string {
   return JSON.stringify({ models: models.map(catalogEntry) })
 }

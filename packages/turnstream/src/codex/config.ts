@@ -14,13 +14,11 @@ export interface ModelProvider {
 export interface CodexConfig {
   readonly models: readonly string[]
   readonly modelProvider: ModelProvider
-  /** How long the model may be silent. */
   readonly idleMs: number
   /** Without it codex is a plain model server. */
   readonly agent?: CodexAgent | undefined
 }
 
-/** The name of the model provider in the configuration of codex. */
 export const PROVIDER = 'upstream'
 
 /** The variable that has the key in the environment of codex. By its own name another provider could find it. */
@@ -29,7 +27,6 @@ export const KEY_VARIABLE = 'TURNSTREAM_UPSTREAM_KEY'
 /** Where the built-in providers of codex would call: nobody. */
 const NOWHERE = 'http://127.0.0.1:1'
 
-/** A key of the configuration, and its value in TOML. */
 type Setting = readonly [key: string, value: string]
 
 const FEATURES_OFF = `

@@ -12,7 +12,6 @@ export interface Incoming {
   readonly method: string
   readonly id?: string | number
   readonly params: Params
-  /** Size of its line in characters. */
   readonly size: number
 }
 
@@ -30,7 +29,6 @@ interface Pending {
 
 export interface ConnectionOptions {
   readonly clock: Clock
-  /** Limit for the answer to a request. */
   readonly requestTimeoutMs: number
   /** Returns whether a request of the app-server is taken. Others are refused at once. */
   readonly onMessage: (message: Incoming) => boolean
@@ -76,7 +74,6 @@ export class Connection {
     }
   }
 
-  /** Answers a request that `onMessage` took. */
   respond(id: string | number, result: Params): void {
     this.#send({ id, result })
   }

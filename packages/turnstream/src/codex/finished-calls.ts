@@ -14,7 +14,6 @@ export class FinishedCalls {
     this.#silence = new IdleTimer(quietMs, clock, onQuiet)
   }
 
-  /** Takes what a message was translated to. */
   take(method: string, payloads: readonly StreamEventPayload[]): void {
     this.#hasResponseEvents ||= isResponseEvent(method) && payloads.length > 0
     for (const payload of payloads) this.#track(payload)

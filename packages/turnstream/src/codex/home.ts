@@ -15,13 +15,10 @@ import {
 export interface CodexHomesOptions extends CodexConfig {
   /** Holds the homes, and the login between two of them. Created with mode 0700. */
   readonly directory: string
-  /** A directory whose files each home starts with. */
   readonly template?: string | undefined
 }
 
-/** What a process needs to start. */
 export interface CodexHome {
-  /** `CODEX_HOME`. */
   readonly home: string
   /** Options of the process. They repeat the configuration, so that it never runs with another. */
   readonly args: readonly string[]
@@ -84,7 +81,6 @@ export class CodexHomes {
     copyLogin([...(template === undefined ? [] : [template]), directory, ...running], home)
   }
 
-  /** Returns the options of the process. */
   #write(unfinished: string, home: string): string[] {
     const { models, agent } = this.#options
     mkdirSync(workDirectory(unfinished), { mode: 0o700 })
@@ -96,7 +92,6 @@ export class CodexHomes {
   }
 }
 
-/** Copies the files of a template into a new home. */
 function copyTemplate(template: string, home: string): void {
   for (const name of namesIn(template)) {
     const from = join(template, name)

@@ -2,7 +2,6 @@ import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
 
 const MAX_LOG_CHARS = 2000
 
-// Colours of the log lines.
 const STYLES = new RegExp(String.raw`\u001b\[[\d;]*m`, 'g')
 
 /** Splits a log into lines, without colours and secrets. Whole lines: a secret may lie across two chunks. */
@@ -19,7 +18,6 @@ export class LogLines {
     this.#add(this.#decoder.decode(chunk, { stream: true }))
   }
 
-  /** The last line may lack its line break. */
   end(): void {
     this.#add(`${this.#decoder.decode()}\n`)
   }

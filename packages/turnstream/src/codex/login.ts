@@ -17,7 +17,6 @@ export function copyLogin(from: readonly string[], to: string): void {
   if (newest !== undefined) writeLogin(newest, join(to, FILE))
 }
 
-/** Replaces the login of `to` if that of `from` is newer. */
 export function keepLogin(from: string, to: string): void {
   const own = readLogin(from)
   const kept = readLogin(to)

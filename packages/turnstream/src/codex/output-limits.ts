@@ -9,7 +9,6 @@ const ITEM_MESSAGES = new Set(['item/started', 'item/completed'])
 /** Limits the stored output of an agent: streams are cut off, and finished items lose their middle. */
 export class OutputLimits {
   readonly #maxChars: number
-  /** Characters of the output so far, by item. */
   readonly #streamed = new Map<unknown, number>()
 
   constructor(maxChars = MAX_OUTPUT_CHARS) {

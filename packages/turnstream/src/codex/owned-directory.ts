@@ -9,7 +9,6 @@ export function createOwnedDirectory(parent: string, prefix: string): string {
   return mkdtempSync(join(parent, `${prefix}${process.pid}-${startOf(process.pid) ?? 0}-`))
 }
 
-/** Directories of all owners. */
 export function listDirectories(parent: string, prefix: string): string[] {
   return list(parent, prefix, () => true)
 }

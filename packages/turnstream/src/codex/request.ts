@@ -16,7 +16,6 @@ export interface CodexRequest {
   readonly thread: Params
   readonly items: readonly Params[]
   readonly turn: Params
-  /** The client's name of a tool that codex knows by another. */
   readonly originalName: (name: string) => string
 }
 

@@ -13,11 +13,9 @@ type Prepared = Pick<AppServerOptions, 'args' | 'binary' | 'files' | 'home'>
 export interface SupervisorOptions extends Omit<AppServerOptions, keyof Prepared> {
   /** Called before each start: finds the binary and writes a home for it. */
   readonly prepare: () => Prepared
-  /** Called when the process of a home is gone. */
   readonly onExit: (home: string) => void
   /** Threads after which a process is replaced. Each leaves about 1 MB behind. */
   readonly maxThreads: number
-  /** Resident memory after which a process is replaced. */
   readonly maxResidentBytes: number
 }
 

@@ -31,10 +31,8 @@ interface TurnParts {
   readonly clock: Clock
   readonly idleMs: number
   readonly maxTurnMs: number
-  /** How long codex may be silent after a call. */
   readonly quietMs: number
   readonly supervisor: CodexSupervisor
-  /** Set if codex uses its own tools. */
   readonly agent?: AgentTurn | undefined
 }
 
@@ -149,7 +147,6 @@ export class CodexTurn {
     if (this.#turnId !== undefined) this.#requestInterrupt(this.#turnId)
   }
 
-  /** Returns whether a request is answered here. */
   #receive(message: Incoming): boolean {
     const { agent } = this.#parts
     const admitted = agent === undefined ? [message] : agent.admit(message)
@@ -239,7 +236,6 @@ export class CodexTurn {
     return { ...params, item: { ...item, [field]: this.#originalName(name) } }
   }
 
-  /** Returns whether the response has ended. */
   async #add(payloads: readonly StreamEventPayload[]): Promise<boolean> {
     try {
       return await this.#parts.stream.addUntilEnd(payloads)

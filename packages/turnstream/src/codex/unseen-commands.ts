@@ -11,16 +11,13 @@ const COMMAND_TOOL = 'exec_command'
  */
 export class UnseenCommands {
   readonly #directory: string
-  /** Calls without an item, by id. */
   readonly #calls = new Map<unknown, Params>()
-  /** Calls that were shown in place of codex. */
   readonly #shown = new Set<unknown>()
 
   constructor(directory: string) {
     this.#directory = directory
   }
 
-  /** Returns the messages in place of this one. */
   take(message: Incoming): readonly Incoming[] {
     const { item } = message.params
     if (!isRecord(item)) return [message]

@@ -7,7 +7,6 @@ export interface ChunkedResponse extends Response {
   readChunks(take: TakeChunk): Promise<void>
 }
 
-/** Reads the body of any `fetch`, and releases it. */
 export async function readBody(response: Response, take: TakeChunk): Promise<void> {
   if (isChunked(response)) return response.readChunks(take)
   const reader = response.body?.getReader()

@@ -108,7 +108,6 @@ export class CallRequest<Options extends VendorOptions & { id: string; models: M
     return request !== undefined
   }
 
-  /** Once. */
   #dropVendorData(error: string): boolean {
     if (this.#isRebuilt || this.#vendor.refusal?.test(error) !== true) return false
     const before = JSON.stringify(this.build().body)

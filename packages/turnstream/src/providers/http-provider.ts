@@ -226,7 +226,6 @@ interface Attempt extends Required<Pick<HttpProviderOptions, CallOption>> {
   onRetry?: (() => void) | undefined
 }
 
-/** What a chunk contained. */
 interface Progress {
   arrived: number
   /** Ignore the rest. */

@@ -18,7 +18,6 @@ export interface ModelClient extends Provider {
   responseEvents(request: ProviderRequest, signal?: AbortSignal): ResponseStream
 }
 
-/** Adds `responseEvents` to a provider. */
 export function toModelClient(provider: Provider, clock: Clock = systemClock): ModelClient {
   return {
     ...provider,

@@ -21,7 +21,6 @@ const FILE_PATH =
 
 type Secrets = Pick<VendorOptions, 'apiKey' | 'baseUrl' | 'headers'>
 
-/** Removes secrets and internals from vendor errors. */
 export function concealing(options: Secrets): (error: ErrorObject) => ErrorObject {
   const redact = redacting(secretsOf(options))
   const hosts = hostsOf(options.baseUrl)

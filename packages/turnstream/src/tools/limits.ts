@@ -21,7 +21,6 @@ const DEFAULT_LIMITS: Limits = {
   maxParallelCalls: 16,
 }
 
-/** Applies the defaults. OPTION_INVALID for a limit below 1. */
 export function resolveToolLimits(given: ToolLimits): Limits {
   return resolveLimits(DEFAULT_LIMITS, given)
 }

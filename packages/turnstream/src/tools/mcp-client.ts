@@ -16,7 +16,6 @@ import type { McpServer } from './mcp-server.ts'
 
 const PACKAGE = '@modelcontextprotocol/client'
 
-/** The parts of the official client that are used here. */
 export interface McpPackage {
   readonly main: typeof import('@modelcontextprotocol/client')
   readonly stdio: typeof import('@modelcontextprotocol/client/stdio')
@@ -75,7 +74,6 @@ const ACCEPT_ALL: NonNullable<ClientOptions['jsonSchemaValidator']> = {
     (input) => ({ valid: true, data: input as T, errorMessage: undefined }),
 }
 
-/** Prepares a connection; `connect` makes it. */
 export function createMcpClient(options: McpClientOptions) {
   const { server, onToolsChanged, onClose, onCut, onStderr } = options
   const { main, stdio } = options.package
@@ -174,7 +172,6 @@ function paceOutput(transport: StdioClientTransport): void {
   }
 }
 
-/** Passes a stream on to its listeners in parts. */
 function paceStream(stream: Readable): void {
   const listeners = stream.listeners('data')
   stream.removeAllListeners('data')

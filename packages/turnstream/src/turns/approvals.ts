@@ -13,13 +13,11 @@ import type { TurnServices } from './turn-task.ts'
 /** Maximum number of approvals that a turn requests. */
 const MAX_APPROVALS = 100
 
-/** The answer to a request for approval. */
 export interface ApprovalDecision {
   readonly approved: boolean
   readonly reason?: string
   /** Name of the key that answered. */
   readonly by?: string
-  /** When it was answered. */
   readonly at: number
 }
 
@@ -50,7 +48,6 @@ export async function answerApproval(
   return { stored: isAdded, ...(value !== undefined && { answer: decodeAnswer(value) }) }
 }
 
-/** Returns whether the turn requested the approval. */
 export async function isRequested(
   log: TurnLog,
   turnId: string,
@@ -64,7 +61,6 @@ export async function isRequested(
   )
 }
 
-/** Returns the approval that an event of a turn requests. */
 export function requestedApproval(payload: StreamEventPayload): string | undefined {
   if (payload.type !== 'item_done') return undefined
   const { final_item: item } = payload
@@ -88,12 +84,10 @@ function decodeAnswer(json: string): ApprovalDecision {
 export interface TurnApprovalsOptions extends Pick<TurnServices, 'log' | 'tools' | 'clock'> {
   readonly lease: Lease
   readonly tenant: string
-  /** How long to wait for an answer. */
   readonly limitMs: number
   readonly onError: (error: unknown) => void
 }
 
-/** Writes an answer to the log of the turn. */
 export type OnApproval = (approvalId: string, answer: ApprovalDecision) => Promise<void>
 
 interface Decision {
@@ -101,7 +95,6 @@ interface Decision {
   readonly outcome: { readonly isNeeded: boolean } | { readonly error: unknown }
 }
 
-/** The reason of an approval that was not answered in time. */
 const TIMEOUT = 'timeout'
 
 const RETRY_MS = 250
@@ -249,7 +242,6 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | un
   })
 }
 
-/** What the model reads as the result of the call. */
 function declined({ reason = '', by }: ApprovalDecision): string {
   if (by === undefined && reason === TIMEOUT)
     return 'The call was declined: it was not approved in time.'

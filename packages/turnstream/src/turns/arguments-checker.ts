@@ -12,7 +12,6 @@ export interface CheckRequest {
   readonly args: string
 }
 
-/** What is wrong with the arguments, or why they cannot be checked. */
 export type CheckResult = { readonly fault: string | undefined } | { readonly error: string }
 
 export interface CheckOptions {
@@ -182,5 +181,4 @@ class CheckThread {
   }
 }
 
-/** Shared by all gateways of the process. */
 export const argumentsChecker = new ArgumentsChecker()

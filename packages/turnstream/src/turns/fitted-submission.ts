@@ -5,10 +5,8 @@ import type { Submission } from '@turnstream/core/internal/formats/submission'
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type { ChosenModel } from './providers.ts'
 
-/** A submission as the chosen provider takes it. */
 export interface FittedSubmission {
   readonly submission: Submission
-  /** The parameters that were left out. */
   readonly ignored: readonly string[]
 }
 

@@ -14,7 +14,6 @@ const KEYS_PER_READ = 64
 /** Looked up per request. Older data is sent unchanged. */
 const MAX_LOOKUPS = 1024
 
-/** Remembers who issued the data of a turn. */
 export class IssuerNotes {
   readonly #log: TurnLog
   readonly #onError: (error: unknown) => void
@@ -73,7 +72,6 @@ function isAnonymous({ provider_metadata: metadata }: OutputItem): boolean {
   return metadata !== undefined && metadata['issuer'] === undefined
 }
 
-/** The data that our answers show to clients. */
 function keysOf({ provider_metadata: metadata = {} }: OutputItem): string[] {
   const { openai, anthropic } = metadata
   const block = isRecord(anthropic) ? anthropic['block'] : undefined

@@ -23,7 +23,6 @@ export interface ProcessorSettings {
   readonly maxArgumentChars: number
 }
 
-/** The settings by the part that they are for. */
 export interface ResolvedProcessor {
   readonly emission: Pick<LiveProcessorOptions, 'batchGradient' | 'batchTimeoutMs' | 'maxLatencyMs'>
   readonly retry: Pick<WriterOptions<unknown>, 'retryAttempts' | 'retryBaseMs' | 'retryMaxMs'>

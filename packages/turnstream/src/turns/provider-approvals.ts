@@ -6,7 +6,6 @@ export type ApprovalRequestItem = Extract<OutputItem, { type: 'approval_request'
 
 export interface ProviderApprovalsOptions {
   readonly approvals: TurnApprovals
-  /** Writes an answer to the log of the turn. */
   readonly onAnswer: (callId: string, approvalId: string, answer: ApprovalDecision) => Promise<void>
   readonly onError: (error: unknown) => void
 }

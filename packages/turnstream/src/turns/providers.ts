@@ -99,7 +99,6 @@ export class Providers {
     return chosen ?? toChosen(this.#takerOfAny(model), model)
   }
 
-  /** By `<id>/<model>`, or a listed model. */
   #byName(model: string): ChosenModel | undefined {
     const slash = model.indexOf('/')
     const named = slash > 0 ? this.#byId.get(model.slice(0, slash)) : undefined
@@ -108,7 +107,6 @@ export class Providers {
     return owner && toChosen(owner, model)
   }
 
-  /** All of them, the default one first. */
   get all(): Provider[] {
     return this.#all.map(({ provider }) => provider)
   }
@@ -168,7 +166,6 @@ export class Providers {
   }
 }
 
-/** Returns the models that a provider lists, its default first. */
 export function listedModels({ models = [], defaultModel }: ConfiguredProvider): string[] {
   return [...new Set([defaultModel, ...(models === 'any' ? [] : models)])]
 }

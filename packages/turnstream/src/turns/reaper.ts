@@ -59,13 +59,11 @@ export class Reaper {
     this.#options = options
   }
 
-  /** Resolves after the first pass. */
   start(): Promise<void> {
     this.#first ??= this.#next()
     return this.#first
   }
 
-  /** Resolves when nothing is in flight. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelTimer()
@@ -367,7 +365,6 @@ class DerivedOutputs {
   ending: TurnComplete | TurnError | undefined
   readonly #stored: ReadonlyMap<string, string>
 
-  /** `stored` is the newest record by key. */
   constructor(stored: ReadonlyMap<string, string>) {
     this.#stored = stored
   }

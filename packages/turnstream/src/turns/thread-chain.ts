@@ -9,7 +9,6 @@ import { parseJsonObject, stableJson } from '@turnstream/core/internal/protocol/
 import type { Attachment } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
 
-/** Maximum number of agent runs whose turn is searched. */
 export const MAX_KEYS = 64
 
 /** How much text is hashed at a time. */

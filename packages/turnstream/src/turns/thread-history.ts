@@ -28,7 +28,6 @@ const PAGE = 50
 const NO_ITEMS: StoredItems = { items: [], bytes: 0, isStart: false }
 
 export interface HistoryRequest extends EarlierTurns {
-  /** The items that follow the history. */
   readonly input: readonly OutputItem[]
   readonly room: InputSize
   readonly signal: AbortSignal
@@ -83,7 +82,6 @@ export interface EarlierTurns {
   readonly turnId?: string | undefined
 }
 
-/** Yields the turns before the requested one, newest first. */
 export async function* earlierTurns({
   log,
   threadId,
@@ -217,7 +215,6 @@ function isNeeded(event: StreamEvent, grown: ReadonlySet<string> | undefined): b
   return event.type !== 'item_delta' || grown?.has(event.payload.item_id) !== false
 }
 
-/** The actual or maximum size of a provider's input. */
 export interface InputSize {
   /** As JSON in UTF-8. */
   readonly bytes: number
@@ -256,7 +253,6 @@ function tooLarge(size: number, unit: string, max: number): TurnstreamError {
   return new TurnstreamError('INPUT_TOO_LARGE', `about ${size} ${unit}; the limit is ${max}`)
 }
 
-/** Estimates from the length of the text. */
 export function estimateTokens(items: readonly OutputItem[]): number {
   let tokens = 0
   for (const item of items) tokens += tokensOf(item)

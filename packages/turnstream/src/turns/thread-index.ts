@@ -17,7 +17,6 @@ const AMBIGUOUS = '-'
 /** Failed turns after the one that a request continues. */
 const MAX_RETRIES = 200
 
-/** A turn and its thread. */
 export interface TurnPlace {
   readonly turnId: string
   readonly threadId: string
@@ -53,7 +52,6 @@ export async function canContinue(
   return false
 }
 
-/** Returns whether the newest turn of a thread still runs. */
 export async function isRunning(log: TurnLog, threadId: string): Promise<boolean> {
   const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
   return items[0]?.status === 'in_progress'
@@ -66,7 +64,6 @@ export interface AnswerEntry extends TurnPlace {
   readonly log: TurnLog
   readonly clock: Clock
   readonly answerKey: AnswerKey
-  /** The items of the answer. */
   readonly items: readonly ResponseItem[]
 }
 

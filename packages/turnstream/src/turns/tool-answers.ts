@@ -85,7 +85,6 @@ export async function isCurrent(found: ToolAnswers, turns: EarlierTurns): Promis
   return found.newest === undefined
 }
 
-/** Returns what the answers add to the log. */
 export function charsOfAnswers(answers: AnsweredCalls): number {
   let chars = 0
   for (const answer of answers.values()) chars += JSON.stringify(answer).length
@@ -117,7 +116,6 @@ class CallSearch {
     }
   }
 
-  /** Whether every output has found its call. */
   get isDone(): boolean {
     return this.#waiting.size === 0
   }

@@ -14,7 +14,6 @@ export function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
   return 'tools' in entry
 }
 
-/** The tools that a server runs, from the given list and its sources. */
 export class ServerTools {
   readonly #fixed: readonly Tool[]
   readonly #sources: readonly ToolSource[]

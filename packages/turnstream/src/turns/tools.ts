@@ -54,7 +54,6 @@ export function withoutMark<Item extends OutputItem>(item: Item): Item {
   return { ...rest, ...kept } as Item
 }
 
-/** The tools that this server runs. */
 export class ToolRegistry {
   readonly names: ReadonlySet<string>
   readonly #byName: ReadonlyMap<string, Tool>
@@ -115,9 +114,7 @@ export interface RunToolOptions {
   readonly threadId: string
   readonly tenant: string
   readonly clock: Clock
-  /** Limits the calls of a turn that run at a time. */
   readonly slots: CallSlots
-  /** Aborts when the turn is stopped. */
   readonly signal: AbortSignal
   readonly onError: (error: unknown) => void
 }

@@ -23,28 +23,23 @@ import { markedAsRunHere } from './tools.ts'
 import { boundEnd, boundError, extraChars } from './turn-ending.ts'
 import { type TurnCaps, type TurnItem, TurnItems } from './turn-items.ts'
 
-/** How a round ended. */
 export type RoundEnd = StreamEventPayload<
   'response_done' | 'response_error' | 'turn_aborted_by_user'
 >
 
 export interface TranscriptOptions {
   readonly runId: string
-  /** Names of the tools that this server runs. */
   readonly registry: ReadonlySet<string>
   readonly caps: TurnCaps
   /** Maximum characters of one call's arguments. Most providers enforce it themselves. */
   readonly maxArgumentChars: number
   readonly approvals: TurnApprovals
-  /** Requests approval of calls that the provider runs itself. */
   readonly providerApprovals: ProviderApprovals
-  /** Updated with everything that is written. */
   readonly unsettled: UnsettledItems
   /** Called for ignored events, once per item. */
   readonly onError: (error: unknown) => void
 }
 
-/** The result of a tool call. */
 export interface ToolAnswer {
   readonly output: string
   readonly success: boolean
@@ -95,7 +90,6 @@ export class Transcript {
     this.#items.spend(chars)
   }
 
-  /** How the round ended; undefined while it runs. */
   get end(): RoundEnd | undefined {
     return this.#end
   }
@@ -246,7 +240,6 @@ export class Transcript {
     return started?.type === 'function_call' ? started.name : ''
   }
 
-  /** Returns whether this server runs calls of this name. */
   #runs(name: string | undefined, metadata: Record<string, unknown> | undefined): boolean {
     const { registry } = this.#options
     return name !== undefined && registry.has(name) && !isExecutedByProvider(metadata)
@@ -387,7 +380,6 @@ export class TurnUsage {
   /** The last sum that `drainNews` returned, as JSON. */
   #drained: string | undefined
 
-  /** Sets the figures of the current round so far. */
   update(usage: Usage): void {
     this.#round = usage
   }

@@ -20,9 +20,7 @@ export interface TurnControlOptions {
   readonly clock: Clock
   /** Returns how long the store has left a write unanswered. */
   readonly stalledMs: () => number
-  /** Called when the turn is cancelled. */
   readonly onCancelled: () => void
-  /** Called once, when the turn is lost. */
   readonly onLost: (error: unknown) => void
 }
 
@@ -54,7 +52,6 @@ export class TurnControl {
   #isOver = false
   /** When the last successful renewal was requested. By our clock the lease lasts at least from then. */
   #heldSince: number
-  /** When the timer is due. */
   #ringsAt = 0
   #lastError: unknown
   #isRenewing = false

@@ -70,13 +70,10 @@ export function failed(code: ErrorCode, detail: string): EndReason {
 
 interface TurnTimes {
   readonly now: number
-  /** When the turn was submitted. */
   readonly since: number
-  /** When it was cancelled, if it was. */
   readonly cancelledAt: number | undefined
 }
 
-/** Returns the outcome for metrics. A turn without an end was lost or deleted. */
 export function outcomeOf(
   end: RoundEnd | undefined,
   times: TurnTimes,
@@ -171,7 +168,6 @@ function knownFields(end: RoundEnd): RoundEnd {
   }
 }
 
-/** Returns the error itself when it is short. */
 export function boundError(error: ErrorObject): ErrorObject {
   const { code, message } = error
   if (charsOf(error) <= MAX_MESSAGE_CHARS) return error

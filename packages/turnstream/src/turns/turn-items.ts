@@ -7,9 +7,7 @@ import type { ErrorObject, ItemType } from '@turnstream/core/internal/protocol/s
 /** An item of the turn. Its id is ours; the provider may use another. */
 export interface TurnItem {
   readonly id: string
-  /** Position among the items of the turn. */
   readonly place: number
-  /** The type from `item_start`. */
   readonly type?: ItemType
 }
 
@@ -18,7 +16,6 @@ const MAX_ITEM_CHARS = 10_000_000
 
 /** The items of a turn, numbered across rounds and limited by the caps. */
 export class TurnItems {
-  /** The exceeded cap, if any. */
   excess: ErrorObject | undefined
   readonly #runId: string
   readonly #caps: TurnCaps
@@ -43,7 +40,6 @@ export class TurnItems {
     return outputItemIds(this.#runId, this.#whole.length)
   }
 
-  /** Returns the item with a provider id, if it has started. */
   known(providersId: string): TurnItem | undefined {
     return this.#known.get(providersId)
   }

@@ -92,7 +92,6 @@ export function guardObserver(
   return { counts, ...Object.fromEntries(guarded) } as TurnObserver
 }
 
-/** Wraps an error callback so that it cannot throw. */
 export function guardErrorHandler<About>(
   onError: ((error: unknown, about: About) => void) | undefined,
 ): (error: unknown, about: About) => void {

@@ -25,7 +25,6 @@ export async function createTurnRecord(
   return log.create(turn, leaseMs)
 }
 
-/** Returns whether the last turn of a thread has ended, waiting briefly. */
 async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<boolean> {
   const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
   const [last] = items

@@ -14,7 +14,6 @@ export interface Submitted {
   readonly ignored?: readonly string[]
 }
 
-/** Returns history and new input as items of the turn. */
 export function inputItems(
   runId: string,
   history: readonly HistoryItem[],
@@ -66,7 +65,6 @@ function metadataOf(item: HistoryItem): Pick<OutputItem, 'provider_metadata'> {
 /** The calls of earlier turns that a turn's input answers, by the item id of the output. */
 export type AnsweredCalls = ReadonlyMap<string, AnsweredCall>
 
-/** Yields the events of complete items. */
 export function* inputEvents(
   items: readonly OutputItem[],
   answered: AnsweredCalls,

@@ -28,7 +28,6 @@ export class TurnResponse {
     this.#reducer.apply(event)
   }
 
-  /** The items so far, including those of the request. */
   get items(): readonly ResponseItem[] {
     return this.#reducer.response.output_items
   }
@@ -61,7 +60,6 @@ function isShorterThan(maxChars: number, items: readonly ResponseItem[]): boolea
   return true
 }
 
-/** Returns the item that the event ends without its content. */
 function itemWithoutContent({ payload }: StreamEvent): string | undefined {
   switch (payload.type) {
     case 'item_error':

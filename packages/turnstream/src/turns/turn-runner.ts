@@ -6,6 +6,7 @@ import type { Lease, Orphan, TurnLog, TurnRecord } from '@turnstream/core/intern
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { stableJsonPieces, withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
+import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
 import { TurnExistsError } from '../log/rules.ts'
 import { logOf } from '../log/tenants.ts'
 import { type FittedSubmission, fitSubmission } from './fitted-submission.ts'
@@ -14,7 +15,7 @@ import { type ProcessorSettings, resolveProcessor } from './processor-settings.t
 import type { ChosenModel, Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
-import { type AnswerKey, canContinue } from './thread-index.ts'
+import { canContinue } from './thread-index.ts'
 import { threadTitle } from './thread-title.ts'
 import { type AnswersRequest, findAnswers, isCurrent, type ToolAnswers } from './tool-answers.ts'
 import { ServerTools, type ToolSource } from './tool-sources.ts'
@@ -44,7 +45,6 @@ export interface TurnRunnerOptions {
   readonly clock?: Clock
   /** Generates ids of turns and threads. Default: random UUIDs. */
   readonly generateId?: () => string
-  /** Notified of the progress of turns. */
   readonly observer?: TurnObserver
   /** Called for failures that no caller awaits. */
   readonly onError?: (error: unknown, about: { readonly turnId?: string }) => void
@@ -73,10 +73,9 @@ export interface SubmitOptions {
    * Returns a key for the turn from its answer. Until the turn expires, the newest note of the store under this key is
    * `<threadId> <turnId>`. Called when the turn is complete, before its end is visible. No note if undefined.
    */
-  readonly answerKey?: AnswerKey
+  readonly answerKey?: (answer: readonly ResponseItem[]) => Promise<string | undefined>
 }
 
-/** A submission with its ids and its fingerprint. */
 interface SubmitRequest {
   readonly submission: Submission
   readonly options: SubmitOptions
@@ -271,7 +270,6 @@ export class TurnRunner {
     return toSubmitted(ids, choice)
   }
 
-  /** Throws when the turn cannot start. */
   #choose(submission: Submission): Choice {
     const { settings = {} } = submission
     if (this.#shutdown !== undefined) {

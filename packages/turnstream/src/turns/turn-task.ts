@@ -11,7 +11,6 @@ import type { TurnCaps } from './turn-items.ts'
 import type { TurnObserver } from './turn-observer.ts'
 import type { AnsweredCalls } from './turn-request.ts'
 
-/** What all turns of a process share. */
 export interface TurnServices {
   readonly log: TurnLog
   readonly tools: ToolRegistry
@@ -29,7 +28,6 @@ type Submitted = Pick<
   'agentId' | 'history' | 'parameters' | 'replaces' | 'serverTools' | 'settings' | 'traceContext'
 >
 
-/** The request to a model, and its turn. */
 export interface TurnTask extends ChosenModel, Submitted {
   readonly tenant: string
   readonly threadId: string
@@ -38,9 +36,7 @@ export interface TurnTask extends ChosenModel, Submitted {
   readonly since: number
   /** History and input as items of the turn. */
   readonly input: readonly OutputItem[]
-  /** The calls of earlier turns that it answers. */
   readonly answers: AnsweredCalls
-  /** Room left for the history of the thread. */
   readonly historyRoom: InputSize
   readonly answerKey: AnswerKey | undefined
 }

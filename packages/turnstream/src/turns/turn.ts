@@ -300,7 +300,6 @@ export class Turn {
     return this.#events.write(event) && this.#outputs.waiting < MAX_WAITING_OUTPUTS
   }
 
-  /** Passes stored events to the processor. */
   readonly #onStored = (events: readonly StreamEvent[]): void => {
     this.#services.observer.counts.events += events.length
     this.#stored += events.length
