@@ -1,7 +1,7 @@
 /** No limit that a model could reach. */
 export const UNLIMITED = 1_000_000_000
 
-const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh']
+export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
 
 /** Only the catalog switches off built-in tools, code mode, truncation and compaction. */
 function catalogEntry(slug: string) {

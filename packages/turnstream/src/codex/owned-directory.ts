@@ -1,5 +1,5 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
 /** Name of a directory: prefix, process id, start of that process, and six random characters. */
 const NAME = /^(\d+)-(\d+)-\w{6}$/
@@ -10,23 +10,17 @@ export function createOwnedDirectory(parent: string, prefix: string): string {
 }
 
 export function listDirectories(parent: string, prefix: string): string[] {
-  return list(parent, prefix, () => true)
+  const names = namesIn(parent).filter(
+    (name) => name.startsWith(prefix) && NAME.test(name.slice(prefix.length)),
+  )
+  return names.map((name) => join(parent, name))
 }
 
 /** Directories whose owner is gone, for example after a crash. */
 export function listOrphans(parent: string, prefix: string): string[] {
-  return list(parent, prefix, (pid, start) => !isRunning(pid, start))
-}
-
-function list(
-  parent: string,
-  prefix: string,
-  isListed: (pid: number, start: number) => boolean,
-): string[] {
-  return namesIn(parent).flatMap((name) => {
-    const [, pid, start] = NAME.exec(name.slice(prefix.length)) ?? []
-    if (!name.startsWith(prefix) || pid === undefined) return []
-    return isListed(Number(pid), Number(start)) ? [join(parent, name)] : []
+  return listDirectories(parent, prefix).filter((directory) => {
+    const [, pid, start] = NAME.exec(basename(directory).slice(prefix.length)) ?? []
+    return !isRunning(Number(pid), Number(start))
   })
 }
 

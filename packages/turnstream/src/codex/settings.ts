@@ -8,9 +8,7 @@ import {
   thinkingAsEffort,
   type VendorSettings,
 } from '@turnstream/core/internal/formats/settings'
-
-/** As in the catalog of its models. */
-const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
+import { EFFORTS } from './catalog.ts'
 
 const NO_SUCH = 'codex has no such parameter'
 

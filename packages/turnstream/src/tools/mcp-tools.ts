@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { CallToolResult, Client } from '@modelcontextprotocol/client'
+import type { CallToolResult, Client, ListToolsResult } from '@modelcontextprotocol/client'
 import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { type Clock, monotonicNow, pause, systemClock } from '@turnstream/core/internal/async/clock'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { findSchemaFault } from '../turns/tool-schema.ts'
 import type { ToolSource } from '../turns/tool-sources.ts'
 import type { Tool, ToolCallContext } from '../turns/tools.ts'
@@ -73,9 +74,9 @@ class McpConnection implements McpTools {
   tools: readonly Tool[] = []
   readonly firstAttempt: Promise<void>
   readonly #options: McpToolsOptions
+  readonly #package: McpPackage
   readonly #limits: ReturnType<typeof resolveToolLimits>
   readonly #hide: (text: string) => string
-  readonly #package: McpPackage
   readonly #clock: Clock
   readonly #slots: CallSlots
   readonly #closing = new AbortController()
@@ -89,11 +90,10 @@ class McpConnection implements McpTools {
   #endSession: (reason: string) => void = () => {}
 
   constructor(options: McpToolsOptions, mcp: McpPackage) {
-    const { name, clock = systemClock } = options
+    const { name, clock = systemClock, secrets = [], server } = options
     this.name = name
     this.#options = options
     this.#limits = resolveToolLimits(options)
-    const { secrets = [], server } = options
     this.#hide = hideValues(secrets, 'url' in server ? server.headers : {})
     this.#package = mcp
     this.#clock = clock
@@ -198,12 +198,12 @@ class McpConnection implements McpTools {
     const { needsApproval } = this.#options
     return {
       name,
-      ...(description !== undefined && {
-        description: description.slice(0, MAX_DESCRIPTION_CHARS),
-      }),
       parameters: inputSchema,
       timeoutMs: this.#limits.timeoutMs,
-      ...(needsApproval !== undefined && { needsApproval }),
+      ...withoutUndefined({
+        description: description?.slice(0, MAX_DESCRIPTION_CHARS),
+        needsApproval,
+      }),
       execute: (args, context) =>
         this.#slots.run(context.signal, () => this.#call(ownName, args, context)),
     }
@@ -238,11 +238,7 @@ class McpConnection implements McpTools {
   }
 }
 
-interface ListedTool {
-  readonly name: string
-  readonly description?: string | undefined
-  readonly inputSchema: Record<string, unknown>
-}
+type ListedTool = Pick<ListToolsResult['tools'][number], 'name' | 'description' | 'inputSchema'>
 
 function faultOf({ inputSchema }: ListedTool): string | undefined {
   if (JSON.stringify(inputSchema).length > MAX_SCHEMA_CHARS) return 'its schema is too large'

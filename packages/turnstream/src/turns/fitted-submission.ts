@@ -6,6 +6,7 @@ import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type { ChosenModel } from './providers.ts'
 
 export interface FittedSubmission {
+  readonly chosen: ChosenModel
   readonly submission: Submission
   readonly ignored: readonly string[]
 }
@@ -17,7 +18,7 @@ export function fitSubmission(submission: Submission, chosen: ChosenModel): Fitt
   const names = (fit?.unsupported ?? []).filter(
     (name) => name !== 'longCallIds' || hasLongCallIds(submission),
   )
-  if (fit === undefined || names.length === 0) return { submission, ignored: [] }
+  if (fit === undefined || names.length === 0) return { chosen, submission, ignored: [] }
   const pathsOf = (each: readonly SettingName[]) => each.flatMap((name) => sources?.[name] ?? [])
   const paths = pathsOf(names.filter((name) => !REPEATED.has(name)))
   const fitted = {
@@ -25,7 +26,7 @@ export function fitSubmission(submission: Submission, chosen: ChosenModel): Fitt
     ...(settings && { settings: applyFit(settings, { ...fit, unsupported: names }) }),
     ...(parameters && { parameters: paths.reduce(withoutPath, parameters) }),
   }
-  return { submission: fitted, ignored: pathsOf(names) }
+  return { chosen, submission: fitted, ignored: pathsOf(names) }
 }
 
 /** The response repeats these. A client that requested summaries gets all reasoning as such. */

@@ -1,7 +1,7 @@
 /** Finds the thread that a request continues, and indexes turns by their content. */
 
 import { type Clock, within } from '@turnstream/core/internal/async/clock'
-import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
+import type { ListedTurn, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
 import { retainedMs } from '../log/keyed-records.ts'
@@ -53,8 +53,12 @@ export async function canContinue(
 }
 
 export async function isRunning(log: TurnLog, threadId: string): Promise<boolean> {
+  return (await newestTurn(log, threadId))?.status === 'in_progress'
+}
+
+export async function newestTurn(log: TurnLog, threadId: string): Promise<ListedTurn | undefined> {
   const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
-  return items[0]?.status === 'in_progress'
+  return items[0]
 }
 
 /** Returns the key of a turn from its answer; undefined if there is nothing to find it by. */

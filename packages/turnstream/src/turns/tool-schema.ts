@@ -46,12 +46,10 @@ function keywordFault(schema: JsonSchema, root: JsonSchema): string | undefined 
   const isNames = Array.isArray(required) && required.every((each) => typeof each === 'string')
   if (required !== undefined && !isNames) return 'required must be a list of names'
   if (choices !== undefined && !Array.isArray(choices)) return 'enum must be a list'
-  for (const key of NAMED) {
-    if (schema[key] !== undefined && !isRecord(schema[key])) return `${key} must be an object`
-  }
-  for (const key of MANY) {
-    if (schema[key] !== undefined && !Array.isArray(schema[key])) return `${key} must be a list`
-  }
+  const noObject = NAMED.find((key) => schema[key] !== undefined && !isRecord(schema[key]))
+  if (noObject !== undefined) return `${noObject} must be an object`
+  const noList = MANY.find((key) => schema[key] !== undefined && !Array.isArray(schema[key]))
+  if (noList !== undefined) return `${noList} must be a list`
   if (pattern !== undefined && !isPattern(pattern)) return 'pattern is not a regular expression'
   if ($ref !== undefined && !isResolved($ref, root)) return '$ref leads nowhere in this schema'
   return undefined

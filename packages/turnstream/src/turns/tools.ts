@@ -13,6 +13,7 @@ import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protoco
 import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
 import { argumentsChecker, type CheckOptions } from './arguments-checker.ts'
 import type { ToolAnswer } from './transcript.ts'
+import type { TurnFacts } from './turn-observer.ts'
 
 export interface ToolCallContext {
   readonly turnId: string
@@ -88,8 +89,7 @@ export class ToolRegistry {
   check({ tools = [] }: SubmissionSettings): void {
     const taken = tools.find(({ name }) => this.#byName.has(name))
     if (taken === undefined) return
-    const detail = `tools: ${taken.name} is a tool of this server`
-    throw new TurnstreamError('REQUEST_INVALID', detail)
+    throw new TurnstreamError('REQUEST_INVALID', `tools: ${taken.name} is a tool of this server`)
   }
 
   /** Returns the settings of a round. A forced tool choice is for the first only, or the model would call tools forever. */
@@ -109,10 +109,7 @@ export class ToolRegistry {
   }
 }
 
-export interface RunToolOptions {
-  readonly turnId: string
-  readonly threadId: string
-  readonly tenant: string
+export interface RunToolOptions extends Pick<TurnFacts, 'turnId' | 'threadId' | 'tenant'> {
   readonly clock: Clock
   readonly slots: CallSlots
   readonly signal: AbortSignal
@@ -208,9 +205,9 @@ async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions):
 
 function outputOf(result: unknown): string {
   const output = typeof result === 'string' ? result : (JSON.stringify(result) ?? '')
-  if (output.length <= MAX_OUTPUT_CHARS) return output
-  const limit = `the limit is ${MAX_OUTPUT_CHARS}`
-  throw new Error(`the output has ${output.length} characters; ${limit}`)
+  const { length } = output
+  if (length <= MAX_OUTPUT_CHARS) return output
+  throw new Error(`the output has ${length} characters; the limit is ${MAX_OUTPUT_CHARS}`)
 }
 
 function toolError(name: string, cause: unknown): TurnstreamError {

@@ -2,6 +2,7 @@ import type { Clock } from '@turnstream/core/internal/async/clock'
 import type { Lease, NewTurn, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, isTurnMissing } from '@turnstream/core/internal/protocol/errors'
 import { START } from '../log/offsets.ts'
+import { newestTurn } from './thread-index.ts'
 
 /** Between the ends of a turn's two logs lies one store commit. This is enough for many. */
 const ENDING_MS = 2000
@@ -26,8 +27,7 @@ export async function createTurnRecord(
 }
 
 async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<boolean> {
-  const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
-  const [last] = items
+  const last = await newestTurn(log, threadId)
   if (last === undefined || last.sealed) return true
   if (last.status === 'in_progress') return false
   const waiting = new AbortController()

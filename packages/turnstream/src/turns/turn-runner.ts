@@ -12,7 +12,7 @@ import { logOf } from '../log/tenants.ts'
 import { type FittedSubmission, fitSubmission } from './fitted-submission.ts'
 import { nameIssuers } from './issuers.ts'
 import { type ProcessorSettings, resolveProcessor } from './processor-settings.ts'
-import type { ChosenModel, Providers } from './providers.ts'
+import type { Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
 import { canContinue } from './thread-index.ts'
@@ -84,9 +84,6 @@ interface SubmitRequest {
   readonly ids: Submitted
   readonly fingerprint: string
 }
-
-/** The model of a request, and the submission as its provider takes it. */
-type Choice = FittedSubmission & { readonly chosen: ChosenModel }
 
 type RequestItems = Pick<AnswersRequest, 'history' | 'input'>
 
@@ -217,7 +214,7 @@ export class TurnRunner {
       history: submission.history && before,
       input: items.slice(history.length),
     }
-    let choice: Choice | undefined
+    let choice: FittedSubmission | undefined
     let room: InputSize
     let leave: (() => void) | undefined
     let found: ToolAnswers | undefined
@@ -245,7 +242,6 @@ export class TurnRunner {
       return submittedBefore(error.turn, request, choice)
     }
     try {
-      await this.#confirmPlace(request)
       found = await this.#confirmAnswers(request, requestItems, found)
     } catch (refusal) {
       leave?.()
@@ -270,14 +266,14 @@ export class TurnRunner {
     return toSubmitted(ids, choice)
   }
 
-  #choose(submission: Submission): Choice {
+  #choose(submission: Submission): FittedSubmission {
     const { settings = {} } = submission
     if (this.#shutdown !== undefined) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'new turns are not accepted')
     }
     const chosen = this.#options.providers.choose(submission)
     this.#toolsFor({ ...submission, ...chosen }).check(settings)
-    return { chosen, ...fitSubmission(submission, chosen) }
+    return fitSubmission(submission, chosen)
   }
 
   #toolsFor({
@@ -301,24 +297,20 @@ export class TurnRunner {
     return findAnswers({ log, threadId, turnId, ...requestItems, isLenient, caps })
   }
 
-  /** Another turn may have followed, and ended, before this one was created. */
-  async #confirmPlace({ log, ids, options: { follows } }: SubmitRequest): Promise<void> {
-    const { threadId, turnId } = ids
-    if (follows === undefined || (await canContinue(log, { threadId, turnId: follows }, turnId)))
-      return
-    throw new TurnstreamError('THREAD_BUSY', threadId)
-  }
-
-  /** Searches again if another turn of the thread ended between the search and the creation of this one. */
+  /** Another turn may have followed, and ended, before this one was created. Then it searches again. */
   async #confirmAnswers(
     request: SubmitRequest,
     requestItems: RequestItems,
     found: ToolAnswers | undefined,
   ): Promise<ToolAnswers> {
-    const { log, ids } = request
-    if (found !== undefined && (await isCurrent(found, { log, ...ids }))) return found
-    const again = await this.#findAnswers(request, requestItems, ids.turnId)
-    if (again === undefined) throw new TurnstreamError('THREAD_BUSY', ids.threadId)
+    const { log, ids, options } = request
+    const { threadId, turnId } = ids
+    const { follows } = options
+    const isNext =
+      follows === undefined || (await canContinue(log, { threadId, turnId: follows }, turnId))
+    if (isNext && found !== undefined && (await isCurrent(found, { log, ...ids }))) return found
+    const again = isNext ? await this.#findAnswers(request, requestItems, turnId) : undefined
+    if (again === undefined) throw new TurnstreamError('THREAD_BUSY', threadId)
     return again
   }
 
@@ -374,7 +366,7 @@ function isRepetition(one: SubmitRequest, other: SubmitRequest): boolean {
 function submittedBefore(
   turn: TurnRecord,
   { ids, fingerprint }: SubmitRequest,
-  choice: Choice | undefined,
+  choice: FittedSubmission | undefined,
 ): Submitted {
   const { turnId, runId, threadId } = turn
   const isSame = turnId === ids.turnId && runId === ids.runId && turn.request === fingerprint
@@ -382,7 +374,7 @@ function submittedBefore(
   throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
 }
 
-function toSubmitted(ids: Submitted, { ignored = [] }: Partial<Choice> = {}): Submitted {
+function toSubmitted(ids: Submitted, { ignored = [] }: Partial<FittedSubmission> = {}): Submitted {
   return ignored.length === 0 ? ids : { ...ids, ignored }
 }
 
