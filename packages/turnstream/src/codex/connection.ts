@@ -36,10 +36,7 @@ export interface ConnectionOptions {
   readonly onFault: (error: Error) => void
 }
 
-/**
- * JSON-RPC over the standard streams of an app-server: one message per line, without the member `jsonrpc`. Both sides
- * number their requests from 0, so a message with a method is never the answer to one of ours.
- */
+/** JSON-RPC in lines, without `jsonrpc`. Both sides number requests from 0: a message with a method is no answer. */
 export class Connection {
   readonly #output: Writable
   readonly #options: ConnectionOptions

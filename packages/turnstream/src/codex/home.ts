@@ -58,7 +58,8 @@ export class CodexHomes {
       syncDirectory(unfinished)
       renameSync(unfinished, home)
       syncDirectory(directory)
-      return { home, args, files: filesOf(home, this.#options) }
+      const catalog = this.#options.agent === undefined ? [join(home, CATALOG)] : []
+      return { home, args, files: [workDirectory(home), ...catalog] }
     } catch (error) {
       removeDirectory(unfinished)
       throw error
@@ -109,10 +110,6 @@ function namesIn(template: string): string[] {
     const detail = `the template of CODEX_HOME is unreadable: ${reason}`
     throw new TurnstreamError('OPTION_INVALID', detail)
   }
-}
-
-function filesOf(home: string, { agent }: CodexHomesOptions): string[] {
-  return [workDirectory(home), ...(agent === undefined ? [join(home, CATALOG)] : [])]
 }
 
 /** An empty directory: the working directory of the app-server and of its threads. */

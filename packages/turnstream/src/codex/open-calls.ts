@@ -11,9 +11,8 @@ const NOT_RUN = {
 }
 
 /**
- * Calls of client tools that codex waits for. They stay open: the end of the response is the end of the turn. But codex
- * reports a response that broke off only when its calls are answered, so after a silence they are, with a failure. If the
- * response is still running after all, its end is reported as usual.
+ * Calls of client tools stay open until the end of the response, which is the end of the turn. codex reports a response
+ * that broke off only when its calls are answered, so they fail after a silence.
  */
 export class OpenCalls {
   readonly #silence: IdleTimer

@@ -5,10 +5,7 @@ import type { Incoming, Params } from './connection.ts'
 const RAW_ITEM = 'rawResponseItem/completed'
 const COMMAND_TOOL = 'exec_command'
 
-/**
- * codex sends no items for commands that its sandbox or policy stopped. The model's own calls show that they were made:
- * such a call becomes an item once its result is known. Other raw items are dropped, since they repeat what items say.
- */
+/** Makes items of calls whose commands the sandbox or policy stopped: codex sends none. Drops other raw items. */
 export class UnseenCommands {
   readonly #directory: string
   readonly #calls = new Map<unknown, Params>()

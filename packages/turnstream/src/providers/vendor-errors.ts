@@ -3,10 +3,7 @@ import { type Redact, redacting } from '@turnstream/core/internal/protocol/redac
 import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 
-/*
- * Vendor errors are stored in the turn's log and sent to its readers. They may contain anything: the refused
- * key, internal hosts, file system paths.
- */
+// Vendor errors are stored and sent to readers. They may contain anything: the refused key, internal hosts, paths.
 
 const MAX_MESSAGE_CHARS = 1000
 const MAX_CODE_CHARS = 100

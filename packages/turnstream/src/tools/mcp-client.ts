@@ -159,10 +159,7 @@ function* partsOf(chunk: Uint8Array): Generator<Uint8Array> {
   }
 }
 
-/**
- * Passes what a local server writes on in parts, one in each iteration of the event loop. Node would read two megabytes
- * in one. The transport does not offer its stream; without it everything works as before.
- */
+/** Passes the output of a local server on in parts, if the transport has its stream. Node would read two megabytes. */
 function paceOutput(transport: StdioClientTransport): void {
   const start = transport.start.bind(transport)
   transport.start = async () => {

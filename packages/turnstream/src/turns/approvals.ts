@@ -28,10 +28,7 @@ export interface AnswerResult {
   readonly answer?: ApprovalDecision
 }
 
-/*
- * Keyed records of a turn. The request is stored before its event is visible, under `request:<approval id>`; the answer
- * under the approval id.
- */
+/** The key of a request, which is stored before its event is visible. That of the answer is the approval id. */
 function requestKey(approvalId: string): string {
   return `request:${approvalId}`
 }
@@ -124,13 +121,12 @@ export class TurnApprovals {
     const { tools, tenant } = this.#options
     const tool = tools.get(call.name)
     if (tool === undefined || (tool.needsApproval ?? false) === false) return undefined
+    const decide = (outcome: Decision['outcome']) => {
+      this.#decision = { call, outcome }
+    }
     return needsApproval(tool, call, { tenant, signal }).then(
-      (isNeeded) => {
-        this.#decision = { call, outcome: { isNeeded } }
-      },
-      (error: unknown) => {
-        this.#decision = { call, outcome: { error } }
-      },
+      (isNeeded) => decide({ isNeeded }),
+      (error: unknown) => decide({ error }),
     )
   }
 
@@ -163,10 +159,8 @@ export class TurnApprovals {
   async recordRequest(approvalId: string, signal: AbortSignal): Promise<void> {
     const { log, lease, clock } = this.#options
     const adding = log.keyedRecords.addOnce(lease.turnId, requestKey(approvalId), '')
-    await unlessAborted(
-      within(adding, MAX_RECORD_MS, clock, () => new Error('late')),
-      signal,
-    )
+    const inTime = within(adding, MAX_RECORD_MS, clock, () => new Error('late'))
+    await unlessAborted(inTime, signal)
   }
 
   /** Waits for approval. Returns the result of a refused call; undefined if it may run, or the turn was stopped. */

@@ -48,10 +48,7 @@ export class ArgumentsChecker {
     this.#options = options
   }
 
-  /**
-   * Returns what is wrong with the arguments, for the model; undefined if they match. `text` is the JSON of
-   * `args`. Throws if the schema cannot be used. TOOL_TIMEOUT.
-   */
+  /** Returns what is wrong with `args`, whose JSON is `text`. Throws for an unusable schema. TOOL_TIMEOUT. */
   async check(
     parameters: JsonSchema,
     args: Readonly<Record<string, unknown>>,

@@ -4,10 +4,7 @@ import { isRecord } from '@turnstream/core/internal/protocol/json'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import { retainedMs } from '../log/keyed-records.ts'
 
-/*
- * Clients of vendors' APIs send signatures and encrypted reasoning back without their issuer. Notes in the store map
- * a hash of the data to the id of the provider.
- */
+// Clients of vendors' APIs send signatures and encrypted reasoning back without the provider. Notes map hashes to it.
 
 /** Of one read of the store. */
 const KEYS_PER_READ = 64

@@ -3,12 +3,10 @@ import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-sli
 import { isForProcessor } from '@turnstream/core/internal/items/marks'
 import { UnsettledItems } from '@turnstream/core/internal/items/unsettled-items'
 import type {
-  EventRecord,
   Lease,
   LogName,
   NewRecord,
   Orphan,
-  Tail,
   TurnLog,
   TurnRecord,
 } from '@turnstream/core/internal/log/turn-log'
@@ -265,30 +263,24 @@ class OrphanEnding {
 
   /** Reads to the current end of the log. No other process can write to it any more. */
   async #readEvents(): Promise<void> {
-    const last = this.#orphan.lease.next.events - 1
-    if (last < 1) return
-    const controller = new AbortController()
     const { log, lease } = this.#orphan
+    const last = lease.next.events - 1
+    if (last < 1) return
+    const { signal } = new AbortController()
     try {
-      await this.#applyUpTo(last, log.tail(lease.turnId, 'events', START, controller.signal))
+      for await (const record of log.tail(lease.turnId, 'events', START, signal)) {
+        if (isSliceOver()) await nextSlice()
+        await this.#keepLease()
+        this.#isWhole &&= 'event' in record
+        if (!('event' in record)) continue
+        // A live processor also ignores malformed events and unknown types.
+        if (isStreamEvent(record.event)) this.#apply(record.event)
+        if (parseOffset(record.offset).seq >= last) break
+      }
     } catch (error) {
       // Content that is deleted soon after its end may be gone before `processed` has one.
       if (!hasCode(error, 'TURN_EXPIRED')) throw error
       this.#isWhole = false
-    } finally {
-      controller.abort()
-    }
-  }
-
-  async #applyUpTo(last: number, records: Tail<EventRecord>): Promise<void> {
-    for await (const record of records) {
-      if (isSliceOver()) await nextSlice()
-      await this.#keepLease()
-      if ('event' in record) {
-        // A live processor also ignores malformed events and unknown types.
-        if (isStreamEvent(record.event)) this.#apply(record.event)
-        if (parseOffset(record.offset).seq >= last) break
-      } else this.#isWhole = false
     }
   }
 

@@ -13,7 +13,6 @@ import { isTurnMissing, TurnstreamError } from '@turnstream/core/internal/protoc
 import { isRecord, parseJsonSafe, withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
-import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { isStreamEvent } from '@turnstream/core/internal/protocol/stream-event-guard'
 import { ResponseReducer } from '@turnstream/core/internal/reducer/reduce'
 import { START } from '../log/offsets.ts'
@@ -115,15 +114,13 @@ export async function readTurn(
   }
 }
 
-/**
- * Removes approvals, calls without an output and outputs without a call, which vendors reject. Keeps calls that a vendor
- * ran itself, unless they failed. If a call id was reused, the newest call gets the output.
- */
+/** Removes what vendors reject: approvals, and calls and outputs without the other, unless a vendor ran the call. */
 function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[]): OutputItem[] {
   const unanswered = new Map<string, OutputItem[]>()
   const paired = new Set<OutputItem>()
   for (const item of [...items, ...input]) {
     if (item.type === 'function_call') {
+      // If a call id was reused, the newest call gets the output.
       const calls = unanswered.get(item.call_id)
       if (calls === undefined) unanswered.set(item.call_id, [item])
       else calls.push(item)
@@ -135,13 +132,9 @@ function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[])
   return items.filter((item) => {
     if (item.type === 'approval_request' || item.type === 'approval_response') return false
     if (item.type !== 'function_call' && item.type !== 'function_call_output') return true
-    return paired.has(item) || isRunByVendor(item)
+    const isFailed = 'error' in item || 'cancelled' in item
+    return paired.has(item) || (!isFailed && isExecutedByProvider(item.provider_metadata))
   })
-}
-
-function isRunByVendor(item: OutputItem): boolean {
-  const isFailed = 'error' in item || 'cancelled' in item
-  return !isFailed && isExecutedByProvider(item.provider_metadata)
 }
 
 export interface StoredItems {
@@ -200,7 +193,8 @@ export async function reducePass(
     if (isSliceOver()) await nextSlice()
     if (!('event' in record)) continue
     const { event } = record
-    if (!isNeeded(event, grown) || !isStreamEvent(event)) continue
+    const isNeeded = event.type !== 'item_delta' || grown?.has(event.payload.item_id) !== false
+    if (!isNeeded || !isStreamEvent(event)) continue
     bytes += event.type === 'item_delta' ? event.payload.delta_content.length : record.data.length
     if (bytes > maxBytes) return undefined
     reducer.apply(event)
@@ -209,10 +203,6 @@ export async function reducePass(
   }
   const { output_items: items, history_given: isStart = false } = reducer.response
   return { items, bytes, isStart, unfinished }
-}
-
-function isNeeded(event: StreamEvent, grown: ReadonlySet<string> | undefined): boolean {
-  return event.type !== 'item_delta' || grown?.has(event.payload.item_id) !== false
 }
 
 export interface InputSize {
@@ -255,14 +245,11 @@ function tooLarge(size: number, unit: string, max: number): TurnstreamError {
 
 export function estimateTokens(items: readonly OutputItem[]): number {
   let tokens = 0
-  for (const item of items) tokens += tokensOf(item)
+  for (const item of items) {
+    const name = item.type === 'function_call' ? item.name : ''
+    const attachments = item.type === 'message' ? (item.attachments?.length ?? 0) : 0
+    tokens += estimateTokensOfLength(name.length + textOf(item).length)
+    tokens += attachments * TOKENS_PER_ATTACHMENT
+  }
   return tokens
-}
-
-function tokensOf(item: OutputItem): number {
-  const name = item.type === 'function_call' ? item.name : ''
-  const attachments = item.type === 'message' ? (item.attachments?.length ?? 0) : 0
-  return (
-    estimateTokensOfLength(name.length + textOf(item).length) + attachments * TOKENS_PER_ATTACHMENT
-  )
 }

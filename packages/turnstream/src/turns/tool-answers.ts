@@ -5,7 +5,7 @@ import { isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { clientCallId } from '@turnstream/core/internal/protocol/ids'
 import { isInputItem } from '@turnstream/core/internal/protocol/item-ids'
-import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protocol/output-item'
+import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ResponseItem } from '@turnstream/core/internal/protocol/response'
 import type { AnsweredCall } from '@turnstream/core/internal/protocol/stream-event'
 import {
@@ -65,7 +65,10 @@ export async function findAnswers(request: AnswersRequest): Promise<ToolAnswers 
     turns += 1
     search.add(turn.runId, stored.items)
   }
-  if (!isLenient) search.refuseUnanswered(new Set(history?.filter(isCall).map(clientCallId)))
+  if (!isLenient) {
+    const calls = history?.filter((item) => item.type === 'function_call') ?? []
+    search.refuseUnanswered(new Set(calls.map(clientCallId)))
+  }
   const { answers, repeated } = search
   const chars = charsOfAnswers(answers)
   if (chars > caps.maxTurnChars) {
@@ -73,9 +76,9 @@ export async function findAnswers(request: AnswersRequest): Promise<ToolAnswers 
     throw new TurnstreamError('INPUT_TOO_LARGE', detail)
   }
   // A provider that is not sent the thread needs every output of the request.
-  const isWhole = isLenient || history !== undefined
-  const kept = isWhole ? input : input.filter(({ id }) => !repeated.has(id))
-  return { input: kept, answers, newest }
+  const needsAll = isLenient || history !== undefined
+  const sent = needsAll ? input : input.filter(({ id }) => !repeated.has(id))
+  return { input: sent, answers, newest }
 }
 
 /** Returns whether the thread has no newer turns before this one than those that were searched. */
@@ -160,10 +163,6 @@ class CallSearch {
     if (others.length > 0) this.#waiting.set(callId, others)
     else this.#waiting.delete(callId)
   }
-}
-
-function isCall(item: OutputItem): item is FunctionCall {
-  return item.type === 'function_call'
 }
 
 /** Whether the call was finished and left to the client. */

@@ -17,10 +17,7 @@ export class ArgumentsSchema {
     this.text = text
   }
 
-  /**
-   * Returns what is wrong with the arguments of a call, for the model; undefined if they match. Throws if the
-   * schema cannot be used. `uniqueItems` is not checked: it takes quadratic time.
-   */
+  /** Returns what is wrong with the arguments, for the model; undefined if they match. Throws for an unusable schema. */
   findFault(args: unknown, chars: number): string | undefined {
     const { valid, errors } = this.#validator(chars > MAX_FULL_REPORT_CHARS).validate(args)
     return valid ? undefined : describe(errors)
@@ -29,7 +26,7 @@ export class ArgumentsSchema {
   #validator(isShort: boolean): Validator {
     const known = this.#validators.get(isShort)
     if (known !== undefined) return known
-    // A copy of its own, because the validator marks what it has seen in the schema itself.
+    // A copy, because the validator marks what it has seen. `uniqueItems` takes quadratic time.
     const copy = JSON.parse(this.text, (key, value: unknown) =>
       key === 'uniqueItems' && value === true ? undefined : value,
     ) as JsonSchema

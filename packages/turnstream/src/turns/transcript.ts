@@ -230,14 +230,11 @@ export class Transcript {
   }
 
   /** Ends a call whose arguments are too large, before they are stored. */
-  #failCall(item: TurnItem, name = this.#nameOf(item)): StreamEventPayload {
+  #failCall(item: TurnItem, finalName?: string): StreamEventPayload {
+    const started = this.#unsettled.soFar(item.id)
+    const name = finalName ?? (started?.type === 'function_call' ? started.name : '')
     const error = boundError(tooLarge(name || item.id, this.#options.maxArgumentChars))
     return { type: 'item_error', item_id: item.id, error }
-  }
-
-  #nameOf({ id }: TurnItem): string {
-    const started = this.#unsettled.soFar(id)
-    return started?.type === 'function_call' ? started.name : ''
   }
 
   #runs(name: string | undefined, metadata: Record<string, unknown> | undefined): boolean {

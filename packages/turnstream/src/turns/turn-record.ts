@@ -7,11 +7,7 @@ import { newestTurn } from './thread-index.ts'
 /** Between the ends of a turn's two logs lies one store commit. This is enough for many. */
 const ENDING_MS = 2000
 
-/**
- * Creates a turn. A client may submit as soon as it has read the end of the raw events, but the thread stays
- * busy until the snapshots have their end too; this waits for it. THREAD_BUSY while the previous turn still
- * runs.
- */
+/** Creates a turn, once the snapshots of the previous one have their end too. THREAD_BUSY while that one runs. */
 export async function createTurnRecord(
   log: TurnLog,
   turn: NewTurn,
