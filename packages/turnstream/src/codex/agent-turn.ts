@@ -71,12 +71,7 @@ export class AgentTurn {
       respond({ decision: isApproved ? 'accept' : 'decline' })
     })
     const item_id = `approval ${id}`
-    const final_item = {
-      type: 'approval_request',
-      id: item_id,
-      approval_id,
-      call_id: itemId,
-    } as const
-    return { type: 'item_done', item_id, final_item }
+    const item = { id: item_id, approval_id, call_id: itemId }
+    return { type: 'item_done', item_id, final_item: { type: 'approval_request', ...item } }
   }
 }

@@ -1,8 +1,7 @@
+import { stripVTControlCharacters } from 'node:util'
 import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
 
 const MAX_LOG_CHARS = 2000
-
-const STYLES = new RegExp(String.raw`\u001b\[[\d;]*m`, 'g')
 
 /** Splits a log into lines, without colours and secrets. Whole lines: a secret may lie across two chunks. */
 export class LogLines {
@@ -36,7 +35,7 @@ export class LogLines {
   }
 
   #flush(): void {
-    const line = redactShapes(this.#line.replaceAll(STYLES, '').trim())
+    const line = redactShapes(stripVTControlCharacters(this.#line).trim())
     this.#line = ''
     if (line !== '') this.#onLine(line)
   }

@@ -56,19 +56,16 @@ export class CodexSupervisor {
     const current = this.#current
     const { residentBytes, pid, threads = 0 } = current ?? {}
     const turns = [...this.#all].reduce((sum, { active }) => sum + active, 0)
+    const retryAt = Math.max(this.#retryAt, this.#failingUntil)
+    const idleState = monotonicNow(this.#options.clock) < retryAt ? 'failing' : 'idle'
     return {
-      state: current === undefined ? this.#idleState : 'running',
+      state: current === undefined ? idleState : 'running',
       threads,
       turns,
       restarts: this.#restarts,
       recycles: this.#recycles,
       ...withoutUndefined({ pid, residentBytes, lastError: this.#lastError }),
     }
-  }
-
-  get #idleState(): 'failing' | 'idle' {
-    const now = monotonicNow(this.#options.clock)
-    return now < Math.max(this.#retryAt, this.#failingUntil) ? 'failing' : 'idle'
   }
 
   /** The process for a new thread. UPSTREAM_UNREACHABLE while it cannot be started. */

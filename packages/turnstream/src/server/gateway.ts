@@ -7,7 +7,7 @@ import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-out
 import { resolveProcessor } from '../turns/processor-settings.ts'
 import { type ConfiguredProvider, Providers } from '../turns/providers.ts'
 import { isToolSource } from '../turns/tool-sources.ts'
-import { guardErrorHandler } from '../turns/turn-observer.ts'
+import { guardCallback } from '../turns/turn-observer.ts'
 import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
@@ -129,7 +129,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     providers: providers.all,
   })
 
-  const onError = guardErrorHandler((error, about: ErrorSubject) => {
+  const onError = guardCallback((error, about: ErrorSubject) => {
     metrics.failed(error)
     readiness.note(error)
     options.onError?.(error, about)

@@ -278,16 +278,16 @@ export class StderrLines {
   add(text: string): void {
     const lines = `${this.#rest}${text}`.split('\n')
     this.#rest = (lines.pop() ?? '').slice(0, MAX_LINE_CHARS)
-    for (const line of lines) this.#take(line)
+    for (const line of lines) this.#report(line)
   }
 
   /** The reason, with the last line of output, which often has the details. */
   explain(reason: string): string {
-    this.#take(this.#rest)
+    this.#report(this.#rest)
     return this.#last === '' ? reason : `${reason} (${this.#last})`
   }
 
-  #take(written: string): void {
+  #report(written: string): void {
     const line = written.trim().slice(0, MAX_LINE_CHARS)
     if (line === '') return
     this.#last = line

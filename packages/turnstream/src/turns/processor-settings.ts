@@ -46,11 +46,8 @@ export function resolveProcessor(
   const { batchGradient, batchTimeoutMs, maxLatencyMs } = { ...DEFAULT_PROCESSOR, ...given }
   const { retryAttempts, retryBaseMs, retryMaxMs, maxArgumentChars } = given
   const { steps, tokens, ms, attempts, argumentChars } = PROCESSOR_BOUNDS
-  const isGradient =
-    Array.isArray(batchGradient) &&
-    batchGradient.length <= steps &&
-    batchGradient.every((step) => step >= 1 && step <= tokens)
-  if (!isGradient) {
+  const isShort = Array.isArray(batchGradient) && batchGradient.length <= steps
+  if (!isShort || !batchGradient.every((step) => step >= 1 && step <= tokens)) {
     refuse('batchGradient', `at most ${steps} numbers from 1 to ${tokens}`, batchGradient)
   }
   check('batchTimeoutMs', batchTimeoutMs, { max: ms })

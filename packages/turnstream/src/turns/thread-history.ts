@@ -42,9 +42,8 @@ export interface ThreadHistory {
 export const NO_HISTORY: ThreadHistory = { items: [], turnsDropped: 0 }
 
 /**
- * Returns the items of the thread before a turn, as they are sent to the provider. Reads the newest turns
- * first. The first turn that does not fit is left out completely, together with all earlier ones. A turn whose
- * caller gave the history contains everything before it.
+ * Returns what the provider is sent of the thread before a turn. The newest turn that does not fit is left out, with all
+ * earlier ones. A turn whose caller gave the history contains everything before it.
  */
 export async function threadHistory(request: HistoryRequest): Promise<ThreadHistory> {
   const { log, signal, input } = request

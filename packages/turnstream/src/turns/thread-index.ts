@@ -34,10 +34,7 @@ export async function findContinued(
   return threadId === undefined || turnId === undefined ? undefined : { threadId, turnId }
 }
 
-/**
- * Returns whether the next turn of the thread, or the turn `next`, may follow this one: those between them failed or were
- * cancelled. Otherwise the request is another branch of the conversation, or the turn is gone.
- */
+/** Returns whether the turn `next`, by default a new one, may follow: those between them failed or were cancelled. */
 export async function canContinue(
   log: TurnLog,
   { threadId, turnId }: TurnPlace,

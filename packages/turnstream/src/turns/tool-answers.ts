@@ -41,9 +41,8 @@ export interface ToolAnswers {
 const NONE: AnsweredCalls = new Map()
 
 /**
- * Finds the call that each output answers: the newest unanswered one with its id. Searches as much of the
- * thread as a provider may be sent. Undefined while the thread is running: the calls of that turn are not
- * known yet. TOOL_CALL_UNKNOWN, TOOL_CALL_ANSWERED, INPUT_TOO_LARGE.
+ * Finds the newest unanswered call of each output, in as much of the thread as a provider may be sent. Undefined while
+ * the thread is running. TOOL_CALL_UNKNOWN, TOOL_CALL_ANSWERED, INPUT_TOO_LARGE.
  */
 export async function findAnswers(request: AnswersRequest): Promise<ToolAnswers | undefined> {
   const { log, history, input, isLenient, caps } = request

@@ -60,8 +60,7 @@ export function stoppedEnd(reason: EndReason, { turnId, runId }: TurnIds): Round
 /** Returns what readers see of an error. Others than ours may contain anything: only the operator sees them. */
 export function errorObject(error: unknown): ErrorObject {
   if (error instanceof TurnstreamError) return { code: error.code, message: error.message }
-  const code: ErrorCode = 'INTERNAL_ERROR'
-  return { code, message: ERROR_CODES[code].summary }
+  return { code: 'INTERNAL_ERROR', message: ERROR_CODES.INTERNAL_ERROR.summary }
 }
 
 export function failed(code: ErrorCode, detail: string): EndReason {
@@ -93,7 +92,7 @@ export function outcomeOf(
 export function providerFault(error: unknown): ErrorObject {
   const inner = hasCode(error, 'STREAM_ERROR') ? error.cause : error
   if (hasCode(inner, 'TIMEOUT')) return { code: 'UPSTREAM_TIMEOUT', message: inner.message }
-  if (inner instanceof TurnstreamError) return { code: inner.code, message: inner.message }
+  if (inner instanceof TurnstreamError) return errorObject(inner)
   return { code: 'STREAM_ERROR', message: 'The provider stream failed' }
 }
 

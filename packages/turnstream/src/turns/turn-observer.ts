@@ -75,31 +75,24 @@ export function guardObserver(
   observer: TurnObserver | undefined,
   onError: (error: unknown) => void,
 ): TurnObserver {
-  const guarded = CALLBACKS.map((name) => {
+  const callbacks = CALLBACKS.map((name) => {
     const notify = observer?.[name]?.bind(observer) as ((...args: unknown[]) => void) | undefined
-    return [
-      name,
-      (...args: unknown[]): void => {
-        try {
-          notify?.(...args)
-        } catch (error) {
-          onError(error)
-        }
-      },
-    ]
+    return [name, guardCallback(notify, onError)]
   })
   const counts = observer?.counts ?? { events: 0, snapshots: 0 }
-  return { counts, ...Object.fromEntries(guarded) } as TurnObserver
+  return { counts, ...Object.fromEntries(callbacks) } as TurnObserver
 }
 
-export function guardErrorHandler<About>(
-  onError: ((error: unknown, about: About) => void) | undefined,
-): (error: unknown, about: About) => void {
-  return (error, about) => {
+/** Wraps a callback, or none. By default its exceptions are ignored: those of `onError` cannot be reported. */
+export function guardCallback<Args extends unknown[]>(
+  callback: ((...args: Args) => void) | undefined,
+  onError: (error: unknown) => void = () => {},
+): (...args: Args) => void {
+  return (...args) => {
     try {
-      onError?.(error, about)
-    } catch {
-      // `onError` itself failed, so there is nowhere to report it.
+      callback?.(...args)
+    } catch (error) {
+      onError(error)
     }
   }
 }

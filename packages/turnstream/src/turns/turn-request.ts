@@ -21,14 +21,12 @@ export function inputItems(
 ): OutputItem[] {
   const before = history.map((each, index) => itemOf(inputItemId(runId, index + 1), each))
   let messages = 0
-  const asked = input.map((each, index) => {
-    if (each.type === 'function_call_output') {
-      return itemOf(inputItemId(runId, history.length + index + 1), each)
-    }
-    messages += 1
-    return itemOf(promptItemId(runId, messages), each)
+  const after = input.map((each, index) => {
+    const place = history.length + index + 1
+    const isOutput = each.type === 'function_call_output'
+    return itemOf(isOutput ? inputItemId(runId, place) : promptItemId(runId, ++messages), each)
   })
-  return [...before, ...asked]
+  return [...before, ...after]
 }
 
 function itemOf(id: string, item: HistoryItem): OutputItem {
@@ -70,17 +68,16 @@ export function* inputEvents(
   answered: AnsweredCalls,
 ): Generator<StreamEventPayload> {
   for (const item of items) {
+    const type = 'item_start'
+    const { id: item_id } = item
     if (item.type === 'message') {
-      const { id: item_id, type: item_type, origin } = item
-      yield { type: 'item_start', item_id, item_type, origin }
+      yield { type, item_id, item_type: item.type, origin: item.origin }
     } else if (item.type === 'function_call') {
-      const { id: item_id, type: item_type, name, call_id } = item
-      yield { type: 'item_start', item_id, item_type, name, call_id }
+      yield { type, item_id, item_type: item.type, name: item.name, call_id: item.call_id }
     } else if (item.type === 'function_call_output') {
-      const { id: item_id, type: item_type, call_id } = item
-      yield { type: 'item_start', item_id, item_type, call_id }
+      yield { type, item_id, item_type: item.type, call_id: item.call_id }
     }
     const answers = answered.get(item.id)
-    yield { type: 'item_done', item_id: item.id, final_item: item, ...(answers && { answers }) }
+    yield { type: 'item_done', item_id, final_item: item, ...(answers && { answers }) }
   }
 }

@@ -23,7 +23,7 @@ import { type Tool, ToolRegistry } from './tools.ts'
 import { Turn } from './turn.ts'
 import { failed } from './turn-ending.ts'
 import { resolveCaps, type TurnCaps } from './turn-items.ts'
-import { guardErrorHandler, guardObserver, type TurnObserver } from './turn-observer.ts'
+import { guardCallback, guardObserver, type TurnObserver } from './turn-observer.ts'
 import { createTurnRecord } from './turn-record.ts'
 import { inputItems, type Submitted } from './turn-request.ts'
 import type { TurnServices, TurnTask } from './turn-task.ts'
@@ -111,7 +111,7 @@ export class TurnRunner {
 
   constructor(options: TurnRunnerOptions) {
     const { log, instance: owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
-    const report = guardErrorHandler(onError)
+    const report = guardCallback(onError)
     const observer = guardObserver(options.observer, (error) => report(error, {}))
     this.#options = options
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
