@@ -6,7 +6,7 @@ import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 export const SANDBOXES = ['read-only', 'workspace-write', 'danger-full-access'] as const
 export type AgentSandbox = (typeof SANDBOXES)[number]
 
-/** Who decides about commands that need approval: codex declines (`never`), we decline (`refuse`), or a client (`ask`). */
+/** Who decides about commands that need approval: codex declines (`never`), we do (`refuse`), or a client (`ask`). */
 export const APPROVALS = ['never', 'refuse', 'ask'] as const
 export type AgentApprovals = (typeof APPROVALS)[number]
 

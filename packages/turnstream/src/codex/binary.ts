@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 
-/** Finds the native binary: `wanted`, that of an installed `@openai/codex`, or the `PATH`. npm's command adds a process. */
+/** Finds the native binary, not the Node program around it: `wanted`, that of `@openai/codex`, or of the `PATH`. */
 export function findCodex(wanted: string | undefined, path = process.env['PATH'] ?? ''): string {
   if (wanted !== undefined) {
     if (isExecutable(wanted)) return vendoredBeside(wanted) ?? wanted

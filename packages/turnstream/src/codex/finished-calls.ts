@@ -3,7 +3,7 @@ import { IdleTimer } from '@turnstream/core/internal/async/idle-timer'
 import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
 import { isResponseEvent } from './connection.ts'
 
-/** Notices when nothing follows the complete calls of a response. Forwarded `response.*` events may have no other end. */
+/** Notices when nothing follows the complete calls of a response: forwarded `response.*` events may lack an end. */
 export class FinishedCalls {
   readonly #silence: IdleTimer
   readonly #open = new Set<string>()

@@ -21,7 +21,7 @@ export interface McpPackage {
   readonly stdio: typeof import('@modelcontextprotocol/client/stdio')
 }
 
-/** Loads the optional MCP client, also from `folder` for a command installed globally. OPTION_INVALID if it is missing. */
+/** Loads the optional MCP client, also from `folder`, for a global installation. OPTION_INVALID if it is missing. */
 export async function loadMcpPackage(folder?: string): Promise<McpPackage> {
   try {
     const [main, stdio] = await Promise.all([

@@ -99,7 +99,7 @@ const RETRY_MS = 250
 /** How long the event of a request may wait for its keyed record. */
 const MAX_RECORD_MS = 1000
 
-/** The approvals of a turn, decided before its calls run. The store holds the answer: the first wins, also a timeout. */
+/** The approvals of a turn, decided before its calls run. The first answer in the store wins, also a timeout. */
 export class TurnApprovals {
   readonly #options: TurnApprovalsOptions
   /** What a call needs before it runs, or why that is unknown, by item. */

@@ -37,7 +37,7 @@ interface TenantQueue {
   checks: number
 }
 
-/** Checks the arguments of calls. Schemas may have any regular expression: threads with a limit run what may be slow. */
+/** Checks the arguments of calls. Schemas may have any regular expression: threads run what may be slow. */
 export class ArgumentsChecker {
   readonly #options: ArgumentsCheckerOptions
   readonly #threads = new CallSlots(MAX_THREADS)

@@ -10,7 +10,7 @@ export interface ProviderApprovalsOptions {
   readonly onError: (error: unknown) => void
 }
 
-/** Approvals of calls that a provider runs: it writes an `approval_request` item and waits. The end of a round declines. */
+/** Approvals of calls that a provider runs: it writes an `approval_request` and waits. The end of a round declines. */
 export class ProviderApprovals {
   readonly #options: ProviderApprovalsOptions
   #round = new AbortController()

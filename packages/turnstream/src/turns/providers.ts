@@ -5,7 +5,7 @@ import type { Tool } from './tools.ts'
 
 export interface ConfiguredProvider {
   readonly provider: Provider
-  /** Models listed besides the default one. `any`: every model, unless its name starts with that of another provider. */
+  /** Models listed besides the default one. `any`: all, unless the name starts with that of another provider. */
   readonly models?: readonly string[] | 'any'
   /** The model for requests that name none. Always listed. */
   readonly defaultModel: string

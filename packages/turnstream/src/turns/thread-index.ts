@@ -22,7 +22,7 @@ export interface TurnPlace {
   readonly threadId: string
 }
 
-/** Returns the newest turn that the request continues; undefined if there is none, or one in each of several threads. */
+/** Returns the newest turn that the request continues; undefined for none, or one in each of several threads. */
 export async function findContinued(
   log: TurnLog,
   chain: ThreadChain,

@@ -17,7 +17,7 @@ export class ArgumentsSchema {
     this.text = text
   }
 
-  /** Returns what is wrong with the arguments, for the model; undefined if they match. Throws for an unusable schema. */
+  /** Returns what is wrong with the arguments; undefined if they match. Throws if the schema cannot be used. */
   findFault(args: unknown, chars: number): string | undefined {
     const { valid, errors } = this.#validator(chars > MAX_FULL_REPORT_CHARS).validate(args)
     return valid ? undefined : describe(errors)

@@ -27,7 +27,7 @@ export interface ToolCallContext {
 export interface Tool extends ToolDefinition {
   /** Timeout of a call. Default 60 s. */
   readonly timeoutMs?: number
-  /** Whether a client must approve a call. Default false. A function gets the arguments; the call fails if it throws. */
+  /** Whether a client must approve a call. Default false. A function gets the arguments; a call fails if it throws. */
   readonly needsApproval?: boolean | ((args: Record<string, unknown>) => boolean)
   /**
    * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the
@@ -92,7 +92,7 @@ export class ToolRegistry {
     throw new TurnstreamError('REQUEST_INVALID', `tools: ${taken.name} is a tool of this server`)
   }
 
-  /** Returns the settings of a round. A forced tool choice is for the first only, or the model would call tools forever. */
+  /** Returns the settings of a round. A forced tool choice is for the first only, or the model would never stop. */
   settingsOf(
     settings: SubmissionSettings,
     round: number,
@@ -121,7 +121,7 @@ const TIMEOUT_MS = 60_000
 // The same bound as for arguments. Models can read far less.
 const MAX_OUTPUT_CHARS = 1_000_000
 
-/** Runs a tool. Failures are results, and reported. Undefined when the turn was stopped first: the tool is not awaited. */
+/** Runs a tool. Failures are results, and reported. Undefined when the turn was stopped: the tool is not awaited. */
 export async function runTool(
   tool: Tool,
   call: FunctionCall,

@@ -59,7 +59,7 @@ const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
 export interface SubmitOptions {
   /** Owner of the turn. Default `default`. */
   readonly tenant?: string
-  /** Called before a turn is created; throws to refuse it. The result is called once: it has ended, or was not created. */
+  /** Called before a turn is created; throws to refuse it. The result is called once, when it has ended or failed. */
   readonly admit?: () => (() => void) | Promise<() => void>
   /** Whether to accept outputs of calls that the thread does not have, or has another output for. Default false. */
   readonly acceptsAnyOutput?: boolean
