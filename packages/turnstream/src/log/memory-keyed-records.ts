@@ -1,17 +1,6 @@
 import { ExpiryQueue } from '@turnstream/core/internal/async/expiry-queue'
-import type { AddResult, KeyedRecords, Lease } from '@turnstream/core/internal/log/turn-log'
-import {
-  checkKeys,
-  checkTenantRecord,
-  checkTurnRecord,
-  type ExpiringValue,
-  findValue,
-  lastExpiry,
-  liveValues,
-  MAX_VALUES,
-  withValue,
-} from './keyed-records.ts'
-import type { MemoryTurn } from './memory-turn.ts'
+import { type ExpiringValue, LocalKeyedRecords, lastExpiry, liveValues } from './keyed-records.ts'
+import type { TurnAccess } from './local-log.ts'
 
 /** Keys checked per call, so that a million expired values do not block the event loop. */
 const SWEPT_PER_CALL = 100
@@ -22,84 +11,42 @@ interface StoredKey {
   values: readonly ExpiringValue[]
 }
 
-/** The log of the tenant. */
-interface Turns {
-  checkOpen(): void
-  existing(turnId: string): MemoryTurn
-  waitFor<Found>(
-    lease: Lease,
-    signal: AbortSignal,
-    find: (turn: MemoryTurn) => Found | undefined,
-  ): Promise<Found>
-}
-
-export class MemoryKeyedRecords implements KeyedRecords {
-  readonly #turns: Turns
-  readonly #now: () => number
+export class MemoryKeyedRecords extends LocalKeyedRecords {
   readonly #keys = new Map<string, StoredKey>()
   /** Shared by all tenants. */
   readonly #queue: ExpiryQueue<StoredKey>
 
-  constructor(turns: Turns, now: () => number, ofDefault?: MemoryKeyedRecords) {
-    this.#turns = turns
-    this.#now = now
+  constructor(turns: TurnAccess, now: () => number, ofDefault?: MemoryKeyedRecords) {
+    super(turns, now)
     this.#queue = ofDefault === undefined ? new ExpiryQueue<StoredKey>() : ofDefault.#queue
   }
 
-  async add(key: string, value: string, ttlMs: number): Promise<void> {
-    this.#turns.checkOpen()
-    checkTenantRecord(key, value, ttlMs)
+  protected override checkOpen(): void {
+    super.checkOpen()
     this.sweep()
-    const now = this.#now()
-    const until = now + ttlMs
-    let stored = this.#keys.get(key)
-    if (stored === undefined) {
-      stored = { remove: () => this.#keys.delete(key), values: [] }
-      this.#keys.set(key, stored)
-      this.#queue.add(stored, until)
-    }
-    stored.values = [...liveValues(stored.values, now), [until, value] as const].slice(-MAX_VALUES)
   }
 
-  async read(keys: readonly string[]): Promise<(string | undefined)[]> {
-    this.#turns.checkOpen()
-    checkKeys(keys)
-    this.sweep()
-    return keys.map((key) => this.#live(key).at(-1)?.[1])
+  protected override decided(key: string): readonly ExpiringValue[] {
+    return this.#keys.get(key)?.values ?? []
   }
 
-  async consume(key: string): Promise<string | undefined> {
-    this.#turns.checkOpen()
-    checkKeys([key])
-    this.sweep()
-    const live = this.#live(key)
-    const newest = live.pop()
+  protected override visible(key: string): readonly ExpiringValue[] {
+    return this.decided(key)
+  }
+
+  protected override async replace(key: string, values: readonly ExpiringValue[]): Promise<void> {
     const stored = this.#keys.get(key)
-    // An emptied key stays until its place in the queue is reached.
-    if (stored !== undefined) stored.values = live
-    return newest?.[1]
+    if (stored !== undefined) {
+      // An emptied key stays until its place in the queue is reached.
+      stored.values = values
+      return
+    }
+    const added = { remove: () => this.#keys.delete(key), values }
+    this.#keys.set(key, added)
+    this.#queue.add(added, lastExpiry(values))
   }
 
-  async addOnce(turnId: string, key: string, value: string): Promise<AddResult> {
-    checkTurnRecord(key, value)
-    const turn = this.#turns.existing(turnId)
-    const before = findValue(turn.values, key)
-    if (before !== undefined) return { isAdded: false, value: before }
-    const { state, facts } = turn
-    if (state.logs.events.sealed || facts.cancelReason !== undefined) return { isAdded: false }
-    turn.values = withValue(turn.values, key, value)
-    turn.bytes += value.length
-    turn.ownership.wake()
-    return { isAdded: true, value }
-  }
-
-  async find(turnId: string, key: string): Promise<string | undefined> {
-    return findValue(this.#turns.existing(turnId).values, key)
-  }
-
-  watch(lease: Lease, key: string, signal: AbortSignal): Promise<string> {
-    return this.#turns.waitFor(lease, signal, ({ values }) => findValue(values, key))
-  }
+  protected override async settled(): Promise<void> {}
 
   get bytes(): number {
     let sum = 0
@@ -114,7 +61,7 @@ export class MemoryKeyedRecords implements KeyedRecords {
   }
 
   sweep(): void {
-    const now = this.#now()
+    const now = this.now()
     for (let count = 0; count < SWEPT_PER_CALL; count++) {
       const stored = this.#queue.takeExpired(now)
       if (stored === undefined) return
@@ -122,9 +69,5 @@ export class MemoryKeyedRecords implements KeyedRecords {
       if (stored.values.length === 0) stored.remove()
       else this.#queue.add(stored, lastExpiry(stored.values))
     }
-  }
-
-  #live(key: string): ExpiringValue[] {
-    return liveValues(this.#keys.get(key)?.values ?? [], this.#now())
   }
 }

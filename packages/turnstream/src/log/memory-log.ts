@@ -8,6 +8,7 @@ import type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 import type * as log from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
+import { LocalLog } from './local-log.ts'
 import { MemoryKeyedRecords } from './memory-keyed-records.ts'
 import { MemoryTurn } from './memory-turn.ts'
 import {
@@ -20,11 +21,8 @@ import {
 } from './paging.ts'
 import { checkId, checkTurn } from './records.ts'
 import {
-  checkEpoch,
   checkReplaceable,
-  claimed,
   firstState,
-  hasRunOut,
   isSealed,
   leaseOf,
   mayReplace,
@@ -59,14 +57,13 @@ interface MemoryThread {
 }
 
 /** The reference implementation: the complete contract, nothing durable. */
-export class MemoryLog implements log.TurnLog {
+export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   readonly retentionMs: number
   readonly keyedRecords: log.KeyedRecords
   readonly #keyedRecords: MemoryKeyedRecords
   readonly #clock: Clock
   /** Setting the system clock forward must not expire every turn at once. */
   readonly #steadyNow: () => number
-  readonly #turns = new Map<string, MemoryTurn>()
   readonly #runs = new Map<string, MemoryTurn>()
   readonly #threads = new Map<string, MemoryThread>()
   readonly #tenants: Tenants<MemoryLog>
@@ -77,27 +74,23 @@ export class MemoryLog implements log.TurnLog {
 
   constructor(options: MemoryLogOptions = {}, tenants?: Tenants<MemoryLog>) {
     const { retentionMs = DAY_MS, clock = systemClock } = options
+    super(clock)
     this.#clock = clock
     this.#steadyNow = steadyTime(clock)
     this.retentionMs = retentionMs
-    const turns = {
-      checkOpen: () => this.#checkOpen(),
-      existing: (turnId: string) => this.#turn(turnId),
-      waitFor: this.#waitFor.bind(this),
-    }
     const ofDefault = tenants === undefined ? undefined : tenants.of(DEFAULT_TENANT).#keyedRecords
-    this.#keyedRecords = new MemoryKeyedRecords(turns, this.#steadyNow, ofDefault)
+    this.#keyedRecords = new MemoryKeyedRecords(this.accessToTurns, this.#steadyNow, ofDefault)
     this.keyedRecords = this.#keyedRecords
     this.#tenants = tenants ?? new Tenants<MemoryLog>(this, (_, all) => new MemoryLog(options, all))
   }
 
   ofTenant(tenant: string): MemoryLog {
-    this.#checkOpen()
+    this.checkOpen()
     return this.#tenants.of(tenant)
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
-    this.#checkOpen()
+    this.checkOpen()
     checkTurn(turn)
     this.#sweep()
     const { turnId, threadId, runId = turnId, owner, request, replaces, contentMs } = turn
@@ -120,24 +113,9 @@ export class MemoryLog implements log.TurnLog {
     const created = new MemoryTurn(facts, state)
     created.replacedBy = turn.replacedBy
     thread.turns.push(created)
-    this.#turns.set(turnId, created)
+    this.turns.set(turnId, created)
     this.#runs.set(runId, created)
     return leaseOf(created, state, now + leaseMs)
-  }
-
-  async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
-    const turn = this.#turn(turnId)
-    turn.state = claimed(turn.state, turnId, monotonicNow(this.#clock), leaseMs)
-    turn.facts = { ...turn.facts, owner }
-    turn.ownership.wake()
-    return leaseOf(turn, turn.state, this.#clock.now() + leaseMs)
-  }
-
-  async renew(lease: log.Lease, leaseMs: number): Promise<void> {
-    const turn = this.#leased(lease)
-    checkEpoch(turn.state, lease)
-    turn.state = { ...turn.state, until: monotonicNow(this.#clock) + leaseMs }
-    lease.until = this.#clock.now() + leaseMs
   }
 
   open<Name extends log.LogName>(
@@ -145,9 +123,12 @@ export class MemoryLog implements log.TurnLog {
     name: Name,
     options?: log.WriterOptions<log.NewRecord<Name>>,
   ): log.LogWriter<log.NewRecord<Name>> {
-    return new MemoryWriter(lease, name, this.#clock, options, (taken) =>
-      this.#leased(lease).append(lease, name, taken, this.#clock),
-    )
+    return new MemoryWriter(lease, name, this.#clock, options, (taken) => {
+      this.checkOpen()
+      const turn = this.ownTurn(lease)
+      if (turn === undefined) throw turnGone(lease.turnId)
+      turn.append(lease, name, taken, this.#clock)
+    })
   }
 
   tail<Name extends log.LogName>(
@@ -156,78 +137,35 @@ export class MemoryLog implements log.TurnLog {
     after: string,
     signal: StopSignal,
   ): log.Tail<log.LogRecord<Name>> {
-    return new LogTail(name, () => this.#turn(turnId).source(name), after, signal)
+    return new LogTail(name, () => this.existing(turnId).source(name), after, signal)
   }
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {
-    return this.#turn(turnId).snapshot()
+    return this.existing(turnId).snapshot()
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {
-    this.#checkOpen()
+    this.checkOpen()
     this.#sweep()
     return this.#turnOf(turnId)?.response
   }
 
-  async expired(limit: number): Promise<string[]> {
-    this.#checkOpen()
-    return this.#expired().slice(0, limit)
-  }
-
   async orphans(limit: number): Promise<log.Orphan[]> {
-    this.#checkOpen()
+    this.checkOpen()
     // Called periodically while a server runs, so that data of idle tenants expires too.
     this.#sweep()
     this.#keyedRecords.sweep()
-    const orphans: log.Orphan[] = []
-    for (const [tenant, each] of this.#tenants.entries()) {
-      for (const turnId of each.#expired()) orphans.push({ tenant, turnId })
-    }
-    return orphans.slice(0, limit)
-  }
-
-  #expired(): string[] {
-    const now = monotonicNow(this.#clock)
-    return [...this.#turns.values()]
-      .filter(({ state }) => !isSealed(state) && hasRunOut(state, now))
-      .map(({ facts }) => facts.turnId)
-  }
-
-  async requestCancel(turnId: string, reason: string): Promise<boolean> {
-    const turn = this.#turn(turnId)
-    if (turn.state.logs.events.sealed) return false
-    turn.facts = { cancelReason: reason, ...turn.facts }
-    turn.ownership.wake()
-    return true
-  }
-
-  cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    return this.#waitFor(lease, signal, ({ facts }) => facts.cancelReason)
-  }
-
-  async #waitFor<Found>(
-    lease: log.Lease,
-    signal: AbortSignal,
-    find: (turn: MemoryTurn) => Found | undefined,
-  ): Promise<Found> {
-    while (!signal.aborted) {
-      const turn = this.#leased(lease)
-      checkEpoch(turn.state, lease)
-      const found = find(turn)
-      if (found !== undefined) return found
-      await turn.ownership.wait(signal)
-    }
-    throw new TurnstreamError('ABORTED', 'the wait was aborted')
+    return LocalLog.orphansOf(this.#tenants.entries(), limit)
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
-    this.#checkOpen()
+    this.checkOpen()
     this.#sweep()
     return this.#turnOf(turnId)?.toRecord()
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
-    this.#checkOpen()
+    this.checkOpen()
     this.#sweep()
     return this.#current(this.#runs.get(runId))?.toRecord()
   }
@@ -236,7 +174,7 @@ export class MemoryLog implements log.TurnLog {
     threadId: string,
     options: log.TurnPageOptions = {},
   ): Promise<log.Page<log.ListedTurn>> {
-    this.#checkOpen()
+    this.checkOpen()
     this.#sweep()
     const limit = pageLimit(options)
     const newestFirst = options.first === 'newest'
@@ -253,7 +191,7 @@ export class MemoryLog implements log.TurnLog {
   }
 
   async putThread(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
-    this.#checkOpen()
+    this.checkOpen()
     checkId('threadId', thread.threadId)
     this.#sweep()
     const found = this.#thread(thread.threadId)
@@ -268,13 +206,13 @@ export class MemoryLog implements log.TurnLog {
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
-    this.#checkOpen()
+    this.checkOpen()
     this.#sweep()
     return this.#thread(threadId)?.record
   }
 
   async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
-    this.#checkOpen()
+    this.checkOpen()
     this.#sweep()
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
@@ -288,20 +226,20 @@ export class MemoryLog implements log.TurnLog {
   }
 
   async countThreads(): Promise<number> {
-    this.#checkOpen()
+    this.checkOpen()
     this.#sweep()
     return this.#threads.size
   }
 
   async deleteTurn(turnId: string): Promise<boolean> {
-    this.#checkOpen()
-    const turn = this.#turns.get(turnId)
+    this.checkOpen()
+    const turn = this.turns.get(turnId)
     if (turn !== undefined) this.#delete(turn)
     return turn !== undefined
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
-    this.#checkOpen()
+    this.checkOpen()
     this.#sweep()
     // Synchronously: a turn created in between would have no thread.
     for (const turn of this.#thread(threadId)?.turns.slice() ?? []) this.#delete(turn)
@@ -309,10 +247,10 @@ export class MemoryLog implements log.TurnLog {
   }
 
   async storedBytes(): Promise<number> {
-    this.#checkOpen()
+    this.checkOpen()
     let sum = 0
     for (const [, each] of this.#tenants.entries()) {
-      for (const { bytes } of each.#turns.values()) sum += bytes
+      for (const { bytes } of each.turns.values()) sum += bytes
       sum += each.#keyedRecords.bytes
     }
     return sum
@@ -326,17 +264,17 @@ export class MemoryLog implements log.TurnLog {
 
   #close(): void {
     this.#closed = true
-    for (const turn of this.#turns.values()) {
+    for (const turn of this.turns.values()) {
       turn.dropLogs(new TurnstreamError('STORE_CLOSED', 'the log was closed'))
     }
   }
 
-  #checkOpen(): void {
+  protected override checkOpen(): void {
     if (this.#closed) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
   }
 
-  #turn(turnId: string): MemoryTurn {
-    this.#checkOpen()
+  protected override existing(turnId: string): MemoryTurn {
+    this.checkOpen()
     this.#sweep()
     const turn = this.#turnOf(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
@@ -345,7 +283,7 @@ export class MemoryLog implements log.TurnLog {
   }
 
   #turnOf(turnId: string): MemoryTurn | undefined {
-    return this.#current(this.#turns.get(turnId))
+    return this.#current(this.turns.get(turnId))
   }
 
   /** The turn, without its content if that has expired since the last sweep. */
@@ -358,12 +296,14 @@ export class MemoryLog implements log.TurnLog {
     turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.facts.turnId))
   }
 
-  /** To its owner, a deleted turn is a lost lease. */
-  #leased(lease: log.Lease): MemoryTurn {
-    this.#checkOpen()
-    const turn = this.#turns.get(lease.turnId)
-    if (turn?.creation === lease.creation) return turn
-    throw turnGone(lease.turnId)
+  protected override decided(turnId: string): MemoryTurn | undefined {
+    return this.turns.get(turnId)
+  }
+
+  protected override async store(): Promise<void> {}
+
+  protected override hold(): () => void {
+    return () => {}
   }
 
   #thread(threadId: string): MemoryThread | undefined {
@@ -394,7 +334,7 @@ export class MemoryLog implements log.TurnLog {
 
   #forget(turn: MemoryTurn): void {
     const { turnId, runId, threadId } = turn.facts
-    this.#turns.delete(turnId)
+    this.turns.delete(turnId)
     this.#runs.delete(runId)
     const turns = this.#threads.get(threadId)?.turns ?? []
     turns.splice(turns.indexOf(turn), 1)
@@ -416,7 +356,7 @@ export class MemoryLog implements log.TurnLog {
 
   *#sweepAll(): Generator<unknown, void> {
     for (const [, each] of this.#tenants.entries()) {
-      for (const turn of each.#turns.values()) yield each.#sweepTurn(turn)
+      for (const turn of each.turns.values()) yield each.#sweepTurn(turn)
       for (const threadId of each.#threads.keys()) yield each.#thread(threadId)
     }
   }

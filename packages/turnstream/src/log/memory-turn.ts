@@ -3,15 +3,15 @@ import type {
   Lease,
   ListedTurn,
   LogName,
-  LogRecord,
   NewOutput,
+  OutputRecord,
   TurnRecord,
-  TurnSnapshot,
 } from '@turnstream/core/internal/log/turn-log'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import type { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { NO_VALUES } from './keyed-records.ts'
-import { formatOffset, offsetOf, resume } from './offsets.ts'
+import { LocalTurn } from './local-log.ts'
+import { formatOffset } from './offsets.ts'
 import {
   checkLength,
   newestOutputs,
@@ -22,32 +22,55 @@ import {
   type TurnFacts,
   turnRecord,
 } from './records.ts'
-import { appended, countKnown, isSealed, type WriteState } from './rules.ts'
-import { type Block, type LogSource, Waiters } from './tail.ts'
+import { appended, countKnown, isSealed, type LogState, type WriteState } from './rules.ts'
+import type { Block } from './tail.ts'
 import type { Taken } from './writer.ts'
 
 /** A turn in memory: its record, its two logs, and their waiting readers. */
-export class MemoryTurn {
+export class MemoryTurn extends LocalTurn {
   facts: TurnFacts
   state: WriteState
   readonly creation = crypto.randomUUID()
   replacedBy: string | undefined
   response: string | undefined
-  /** Size of the logs and the Response in characters. */
-  bytes = 0
-  values = NO_VALUES
-  /** Woken when the turn is cancelled, claimed or deleted, or gets a keyed record. */
-  readonly ownership = new Waiters()
+  #logBytes = 0
   #events: StoredEvent[] = []
   #processed = new ProcessedView()
-  #gone: TurnstreamError | undefined
   /** When the content of an ended turn expires, in monotonic time. */
   #contentUntil = Infinity
-  readonly #waiters = { events: new Waiters(), processed: new Waiters() }
 
   constructor(facts: TurnFacts, state: WriteState) {
+    super()
     this.facts = facts
     this.state = state
+  }
+
+  get until(): number {
+    return this.state.until
+  }
+
+  set until(until: number) {
+    this.state = { ...this.state, until }
+  }
+
+  get visibleFacts(): TurnFacts {
+    return this.facts
+  }
+
+  get isOpen(): boolean {
+    return !isSealed(this.state)
+  }
+
+  /** Size of the logs, the Response and the keyed records in characters. */
+  get bytes(): number {
+    const { values = NO_VALUES } = this.facts
+    return values.reduce((sum, [, value]) => sum + value.length, this.#logBytes)
+  }
+
+  override decide(facts: Partial<TurnFacts>, state = this.state): void {
+    this.facts = { ...this.facts, ...facts }
+    this.state = state
+    this.ownership.wake()
   }
 
   append<Name extends LogName>(lease: Lease, log: Name, taken: Taken<Name>, clock: Clock): void {
@@ -66,9 +89,9 @@ export class MemoryTurn {
       this.facts = { ...this.facts, outcome, endedAt: clock.now(), ...responseSize(response) }
       this.#contentUntil = monotonicNow(clock) + (this.facts.contentMs ?? Infinity)
       this.response = response
-      this.bytes += response?.length ?? 0
+      this.#logBytes += response?.length ?? 0
     }
-    this.#waiters[log].wake()
+    this.waiters[log].wake()
   }
 
   /** Stores all of them, or none if one has no JSON or is too long. */
@@ -76,7 +99,7 @@ export class MemoryTurn {
     const records = events.map((event, at) => new StoredEvent(epoch, first + at, event))
     for (const { size } of records) checkLength(size)
     for (const record of records) {
-      this.bytes += record.size
+      this.#logBytes += record.size
       this.#events.push(record)
     }
   }
@@ -91,74 +114,45 @@ export class MemoryTurn {
     }))
     for (const { seq, firstSeq, record } of newest) {
       const superseded = this.#processed.set(record.key, seq, record, firstSeq)
-      this.bytes += record.data.length - (superseded?.data.length ?? 0)
+      this.#logBytes += record.data.length - (superseded?.data.length ?? 0)
     }
-  }
-
-  get waiting(): number {
-    return this.#waiters.events.size + this.#waiters.processed.size
   }
 
   /** Ends the readers with this error and drops the logs. */
   dropLogs(reason: TurnstreamError): void {
-    this.#gone = reason
     this.#events = []
     this.#processed = new ProcessedView()
     this.response = undefined
-    this.values = NO_VALUES
-    this.bytes = 0
-    this.ownership.wake()
-    for (const waiters of Object.values(this.#waiters)) waiters.wake()
+    this.#logBytes = 0
+    this.facts = { ...this.facts, values: undefined }
+    this.end(reason)
   }
 
   /** Whether its `contentMs` have passed since its end, in monotonic time, and its logs are still here. */
   isContentOver(now: number): boolean {
-    return now >= this.#contentUntil && !this.isGone && isSealed(this.state)
+    return now >= this.#contentUntil && !this.isGone && !this.isOpen
   }
 
   get isGone(): boolean {
-    return this.#gone !== undefined
+    return this.gone !== undefined
   }
 
-  checkThere(): void {
-    // A new error for every reader: its stack shows who was refused.
-    const gone = this.#gone
-    if (gone !== undefined) throw new TurnstreamError(gone.code, this.facts.turnId, { cause: gone })
+  protected override visibleLog(log: LogName): LogState {
+    return this.state.logs[log]
   }
 
-  source<Name extends LogName>(log: Name): LogSource<LogRecord<Name>> {
-    this.checkThere()
-    return {
-      resume: (cursor) => resume(cursor, this.state.logs[log]),
-      read: (after) => {
-        this.checkThere()
-        const { head, sealed, epochs } = this.state.logs[log]
-        const records = log === 'events' ? this.#events.slice(after) : this.#processed.after(after)
-        const block = { records, head, cursor: offsetOf(epochs, head), last: sealed }
-        return block as Block<LogRecord> as Block<LogRecord<Name>>
-      },
-      changed: (seq, signal) => {
-        const { head, sealed } = this.state.logs[log]
-        const nothing = head === seq && !sealed && this.#gone === undefined
-        return nothing ? this.#waiters[log].wait(signal) : undefined
-      },
-      release: () => {},
-    }
+  protected override eventsAfter(seq: number): Block<StoredEvent> {
+    return this.restOf('events', this.#events.slice(seq))
   }
 
-  snapshot(): TurnSnapshot {
-    this.checkThere()
-    const { head, sealed, epochs } = this.state.logs.processed
-    return { records: this.#processed.after(0), offset: offsetOf(epochs, head), sealed }
+  protected override outputsAfter(seq: number): readonly OutputRecord[] {
+    return this.#processed.after(seq)
   }
 
   toRecord(): TurnRecord {
-    const expired = this.#gone?.code === 'TURN_EXPIRED'
-    return turnRecord(this.facts, {
-      epoch: this.state.epoch,
-      sealed: isSealed(this.state),
-      expired,
-    })
+    const { epoch } = this.state
+    const expired = this.gone?.code === 'TURN_EXPIRED'
+    return turnRecord(this.facts, { epoch, sealed: !this.isOpen, expired })
   }
 
   toListed(): ListedTurn {

@@ -27,6 +27,7 @@ import {
   streamEventFault,
 } from '@turnstream/core/internal/protocol/stream-event-guard'
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
+import type { TurnValues } from './keyed-records.ts'
 import { formatOffset } from './offsets.ts'
 
 export const CHUNK_RECORDS = 256
@@ -213,6 +214,7 @@ export interface TurnFacts {
   readonly endedAt?: number | undefined
   readonly responseBytes?: number | undefined
   readonly cancelReason?: string | undefined
+  readonly values?: TurnValues | undefined
 }
 
 /** A turn of a list whose record cannot be read. */

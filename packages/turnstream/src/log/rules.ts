@@ -43,8 +43,8 @@ export function isSealed({ logs }: WriteState): boolean {
   return logs.events.sealed && logs.processed.sealed
 }
 
-export function hasRunOut(state: WriteState, now: number): boolean {
-  return now >= state.until
+export function hasRunOut({ until }: Pick<WriteState, 'until'>, now: number): boolean {
+  return now >= until
 }
 
 export interface HeadState {

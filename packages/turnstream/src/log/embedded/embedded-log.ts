@@ -2,19 +2,16 @@ import { monotonicNow } from '@turnstream/core/internal/async/clock'
 import type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 import type * as log from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { LocalLog } from '../local-log.ts'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
 import { checkId, checkTurn, damagedTurn, turnRecord } from '../records.ts'
 import {
-  checkEpoch,
   checkReplaceable,
-  claimed,
   firstState,
-  hasRunOut,
   isSealed,
   leaseOf,
   RECORDS_OUTLIVE_LOGS,
   TurnExistsError,
-  turnGone,
 } from '../rules.ts'
 import { LogTail } from '../tail.ts'
 import { checkTenant } from '../tenants.ts'
@@ -40,32 +37,40 @@ import {
  * Open turns and those with readers are in memory, once each and by id: building a store key for every token would be too
  * expensive.
  */
-export class EmbeddedLog implements log.TurnLog {
+export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
   readonly keys: TenantKeys
   readonly threads: EmbeddedThreads
   readonly keyedRecords: log.KeyedRecords
   readonly retentionMs: number
   readonly #store: EmbeddedStore
-  readonly #turns = new Map<string, EmbeddedTurn>()
   /** The open turn of a thread, as decided. */
   readonly #openOfThread = new Map<string, EmbeddedTurn>()
 
   constructor(store: EmbeddedStore, tenant: string) {
+    super(store.clock)
     this.keys = new TenantKeys(tenant)
     this.retentionMs = store.retentionMs
     this.#store = store
     this.threads = new EmbeddedThreads(this.keys, store, (threadId) => this.#hasTurns(threadId))
-    this.keyedRecords = new EmbeddedKeyedRecords(this, store)
+    this.keyedRecords = new EmbeddedKeyedRecords(this.accessToTurns, this.keys, store)
+  }
+
+  protected override checkOpen(): void {
+    this.#store.checkOpen()
+  }
+
+  protected override store(turn: EmbeddedTurn, undo = () => {}): Promise<void> {
+    return this.#store.commits.store(turn, { undo })
   }
 
   ofTenant(tenant: string): log.TurnLog {
-    this.#store.checkOpen()
+    this.checkOpen()
     checkTenant(tenant)
     return this.#store.logOf(tenant)
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
-    this.#store.checkOpen()
+    this.checkOpen()
     checkTurn(turn)
     const { commits, env, clock } = this.#store
     const { turnId, threadId, runId = turnId, owner, request, replaces, contentMs } = turn
@@ -115,36 +120,12 @@ export class EmbeddedLog implements log.TurnLog {
     return this.decided(turnId)?.facts.runId === runId ? turnId : undefined
   }
 
-  async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
-    const turn = this.existing(turnId)
-    const { commits, clock } = this.#store
-    const state = claimed(turn.state, turnId, monotonicNow(clock), leaseMs)
-    const { until } = turn
-    turn.decide({ owner }, state)
-    turn.until = state.until
-    const undo = () => {
-      turn.until = until
-    }
-    await commits.store(turn, { undo })
-    return leaseOf(turn, state, clock.now() + leaseMs)
-  }
-
-  async renew(lease: log.Lease, leaseMs: number): Promise<void> {
-    const turn = this.#leased(lease)
-    checkEpoch(turn.state, lease)
-    const { clock } = this.#store
-    turn.until = monotonicNow(clock) + leaseMs
-    lease.until = clock.now() + leaseMs
-  }
-
   open<Name extends log.LogName>(
     lease: log.Lease,
     name: Name,
     options?: log.WriterOptions<log.NewRecord<Name>>,
   ): log.LogWriter<log.NewRecord<Name>> {
-    const turn = this.decided(lease.turnId)
-    const own = turn?.creation === lease.creation ? turn : undefined
-    return new EmbeddedWriter(lease, name, own, this.#store, options)
+    return new EmbeddedWriter(lease, name, this.ownTurn(lease), this.#store, options)
   }
 
   tail<Name extends log.LogName>(
@@ -156,7 +137,7 @@ export class EmbeddedLog implements log.TurnLog {
     const open = () => {
       const turn = this.#visible(turnId)
       if (name === 'processed') turn.load()
-      return turn.source(name, this.#hold(turn))
+      return turn.source(name, this.hold(turn))
     }
     return new LogTail(name, open, after, signal)
   }
@@ -168,7 +149,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {
-    this.#store.checkOpen()
+    this.checkOpen()
     const turn = this.#stored(turnId)
     if (turn === undefined || this.#remains(turn) !== 'all') return undefined
     const response = this.#store.env.tables.responses.get(turn.number)
@@ -178,69 +159,18 @@ export class EmbeddedLog implements log.TurnLog {
     return response
   }
 
-  async expired(limit: number): Promise<string[]> {
-    this.#store.checkOpen()
-    return this.ownOrphans(limit)
-  }
-
   async orphans(limit: number): Promise<log.Orphan[]> {
-    this.#store.checkOpen()
+    this.checkOpen()
     return this.#store.orphans(limit)
   }
 
-  ownOrphans(limit: number): string[] {
-    const now = monotonicNow(this.#store.clock)
-    const orphans: string[] = []
-    for (const turn of this.#turns.values()) {
-      if (orphans.length >= limit) break
-      const { committed } = turn
-      const isOpen = committed !== undefined && !isSealed(committed.state)
-      if (isOpen && hasRunOut(turn.state, now)) orphans.push(turn.facts.turnId)
-    }
-    return orphans
-  }
-
-  async requestCancel(turnId: string, reason: string): Promise<boolean> {
-    const turn = this.existing(turnId)
-    if (turn.state.logs.events.sealed) return false
-    if (turn.facts.cancelReason === undefined) turn.decide({ cancelReason: reason })
-    await this.#store.commits.store(turn)
-    return true
-  }
-
-  cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    return this.waitFor(lease, signal, ({ cancelReason }) => cancelReason)
-  }
-
-  /** Waits until a committed turn has what its owner waits for. */
-  async waitFor<Found>(
-    lease: log.Lease,
-    signal: AbortSignal,
-    find: (turn: StoredTurn) => Found | undefined,
-  ): Promise<Found> {
-    const release = this.#hold(this.#leased(lease))
-    try {
-      while (!signal.aborted) {
-        const turn = this.#leased(lease)
-        checkEpoch(turn.state, lease)
-        const { committed } = turn
-        const found = committed && find(committed)
-        if (found !== undefined) return found
-        await turn.ownership.wait(signal)
-      }
-    } finally {
-      release()
-    }
-    throw new TurnstreamError('ABORTED', 'the wait was aborted')
-  }
-
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
-    this.#store.checkOpen()
+    this.checkOpen()
     return this.#recordOf(turnId)
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
-    this.#store.checkOpen()
+    this.checkOpen()
     const turnId = this.#store.env.tables.runs.get(this.keys.of(runId))
     const record = this.#recordOf(turnId ?? runId)
     return record?.runId === runId ? record : undefined
@@ -250,7 +180,7 @@ export class EmbeddedLog implements log.TurnLog {
     threadId: string,
     options: log.TurnPageOptions = {},
   ): Promise<log.Page<log.ListedTurn>> {
-    this.#store.checkOpen()
+    this.checkOpen()
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
     const found: log.ListedTurn[] = []
@@ -278,50 +208,50 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async putThread(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
-    this.#store.checkOpen()
+    this.checkOpen()
     checkId('threadId', thread.threadId)
     return await this.threads.put(thread, replaces)
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
-    this.#store.checkOpen()
+    this.checkOpen()
     return this.threads.get(threadId)
   }
 
   async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
-    this.#store.checkOpen()
+    this.checkOpen()
     return this.threads.list(options)
   }
 
   /** The threads of all tenants, including damaged records; per tenant, most recently changed last. */
   *allThreads(): Generator<{ readonly tenant: string; readonly threadId: string }> {
-    this.#store.checkOpen()
+    this.checkOpen()
     yield* indexedThreads(this.#store.env.tables.recency)
   }
 
   /** The ids of a thread's turns in order. Yields an error for a damaged id. */
   *turnPlaces(threadId: string): Generator<TurnPlace | TurnstreamError> {
-    this.#store.checkOpen()
+    this.checkOpen()
     for (const place of this.threads.places(threadId)) yield place.damage ?? place
   }
 
   async countThreads(): Promise<number> {
-    this.#store.checkOpen()
+    this.checkOpen()
     return this.threads.count()
   }
 
   async deleteTurn(turnId: string): Promise<boolean> {
-    this.#store.checkOpen()
+    this.checkOpen()
     return deleteTurn(this.#store, this, turnId)
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
-    this.#store.checkOpen()
+    this.checkOpen()
     return deleteThread(this.#store, this, threadId)
   }
 
   async storedBytes(): Promise<number> {
-    this.#store.checkOpen()
+    this.checkOpen()
     return this.#store.storedBytes()
   }
 
@@ -331,26 +261,25 @@ export class EmbeddedLog implements log.TurnLog {
 
   add(turn: EmbeddedTurn): void {
     const { turnId, threadId } = turn.facts
-    this.#turns.set(turnId, turn)
+    this.turns.set(turnId, turn)
     this.#openOfThread.set(threadId, turn)
   }
 
   remove(turn: EmbeddedTurn): void {
     const { turnId, threadId } = turn.facts
-    if (this.#turns.get(turnId) === turn) this.#turns.delete(turnId)
+    if (this.turns.get(turnId) === turn) this.turns.delete(turnId)
     if (this.#openOfThread.get(threadId) === turn) this.#openOfThread.delete(threadId)
   }
 
   restore(turn: EmbeddedTurn): void {
-    if (turn.isSealed) this.#turns.set(turn.facts.turnId, turn)
+    if (turn.isSealed) this.turns.set(turn.facts.turnId, turn)
     else this.add(turn)
     this.forgetIdle(turn)
   }
 
-  /** Keeps a turn in memory until the returned function is called, once. */
-  #hold(turn: EmbeddedTurn): () => void {
+  protected override hold(turn: EmbeddedTurn): () => void {
     const { turnId } = turn.facts
-    if (!this.#turns.has(turnId)) this.#turns.set(turnId, turn)
+    if (!this.turns.has(turnId)) this.turns.set(turnId, turn)
     turn.readers += 1
     return () => {
       turn.readers -= 1
@@ -364,7 +293,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   endAll(reason: TurnstreamError): void {
-    for (const turn of this.#turns.values()) turn.end(reason)
+    for (const turn of this.turns.values()) turn.end(reason)
   }
 
   openTurn(threadId: string): EmbeddedTurn | undefined {
@@ -374,7 +303,7 @@ export class EmbeddedLog implements log.TurnLog {
 
   /** The turn as decided, loaded if necessary; undefined if there is none. */
   find(turnId: string): EmbeddedTurn | undefined {
-    const loaded = this.#turns.get(turnId)
+    const loaded = this.turns.get(turnId)
     if (loaded !== undefined) return loaded
     const { commits, env } = this.#store
     const text = commits.get(env.tables.turns, this.#key(turnId))
@@ -383,16 +312,15 @@ export class EmbeddedLog implements log.TurnLog {
     return new EmbeddedTurn(this.#store, this.keys, turn, turn.state, true)
   }
 
-  /** The turn as decided, unless it has expired. */
-  decided(turnId: string): EmbeddedTurn | undefined {
+  /** Unless it has expired. */
+  override decided(turnId: string): EmbeddedTurn | undefined {
     const turn = this.find(turnId)
     if (turn?.isSealed !== true) return turn
     return this.#remains(turn.decided) === 'nothing' ? undefined : turn
   }
 
-  /** The same, or TURN_UNKNOWN or TURN_EXPIRED. */
-  existing(turnId: string): EmbeddedTurn {
-    this.#store.checkOpen()
+  protected override existing(turnId: string): EmbeddedTurn {
+    this.checkOpen()
     const turn = this.decided(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     if (this.#remains(turn.decided) === 'record') throw new TurnstreamError('TURN_EXPIRED', turnId)
@@ -406,17 +334,9 @@ export class EmbeddedLog implements log.TurnLog {
     return turn
   }
 
-  /** To its owner, a deleted turn is a lost lease. */
-  #leased(lease: log.Lease): EmbeddedTurn {
-    this.#store.checkOpen()
-    const turn = this.decided(lease.turnId)
-    if (turn?.creation === lease.creation) return turn
-    throw turnGone(lease.turnId)
-  }
-
   /** The turn as visible to readers. */
   #stored(turnId: string): StoredTurn | undefined {
-    const loaded = this.#turns.get(turnId)?.committed
+    const loaded = this.turns.get(turnId)?.committed
     if (loaded !== undefined) return loaded
     const text = this.#store.env.tables.turns.get(this.#key(turnId))
     return text === undefined ? undefined : parseTurn(text)

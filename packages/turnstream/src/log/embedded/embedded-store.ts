@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { type Clock, steadyTime, systemClock } from '@turnstream/core/internal/async/clock'
 import type { Orphan } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { LocalLog } from '../local-log.ts'
 import { migrate } from './compact.ts'
 import { checkTablePages, DATA_FILE, removeCopy, storeError } from './data-file.ts'
 import { checkWritable, lockDirectory, makeDirectory, StoreFiles } from './directory.ts'
@@ -129,12 +130,7 @@ export class EmbeddedStore {
   }
 
   orphans(limit: number): Orphan[] {
-    const orphans: Orphan[] = []
-    for (const [tenant, log] of this.#tenants) {
-      const found = log.ownOrphans(limit - orphans.length)
-      for (const turnId of found) orphans.push({ tenant, turnId })
-    }
-    return orphans
+    return LocalLog.orphansOf(this.#tenants, limit)
   }
 
   storedBytes(): number {

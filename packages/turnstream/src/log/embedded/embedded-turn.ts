@@ -8,16 +8,23 @@ import {
   type NewOutput,
   type NewRecord,
   type OutputRecord,
-  type TurnSnapshot,
   type WriterOptions,
 } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { encodeAhead, hasAttachments } from '@turnstream/core/internal/protocol/event-codec'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
-import { offsetOf, resume } from '../offsets.ts'
+import { LocalTurn } from '../local-log.ts'
+import { offsetOf } from '../offsets.ts'
 import { responseSize } from '../records.ts'
-import { appended, countKnown, isSealed, turnGone, type WriteState } from '../rules.ts'
-import { type Block, type LogSource, Waiters } from '../tail.ts'
+import {
+  appended,
+  countKnown,
+  isSealed,
+  type LogState,
+  turnGone,
+  type WriteState,
+} from '../rules.ts'
+import type { Block, LogSource } from '../tail.ts'
 import { type Seal, StoreWriter, type Taken } from '../writer.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { Write } from './environment.ts'
@@ -42,15 +49,12 @@ interface Version extends Readonly<Heads> {
  * A turn that is open or has readers, in two versions: decided, which writers are checked against, and committed,
  * which readers see. After each commit they are equal, whether it succeeded or failed.
  */
-export class EmbeddedTurn {
+export class EmbeddedTurn extends LocalTurn {
   readonly #store: EmbeddedStore
   readonly keys: TenantKeys
-  /** Unique, even among turns with the same id. */
   readonly creation: string
   readonly events: TurnEvents
   readonly processed: TurnProcessed
-  /** Woken when the turn is cancelled, claimed or deleted, or an approval is answered. */
-  readonly ownership = new Waiters()
   /** When the lease expires. Not stored: after a restart the owner is a different one. */
   until = 0
   group: object | undefined
@@ -73,8 +77,6 @@ export class EmbeddedTurn {
   isDiscarded = false
   /** Why its logs are being removed. The commit may be on disk before it is acknowledged. */
   removal: TurnstreamError | undefined
-  #gone: TurnstreamError | undefined
-  readonly #waiters = { events: new Waiters(), processed: new Waiters() }
 
   constructor(
     store: EmbeddedStore,
@@ -83,6 +85,7 @@ export class EmbeddedTurn {
     state: WriteState,
     isStored: boolean,
   ) {
+    super()
     this.#store = store
     this.keys = keys
     this.creation = String(facts.number)
@@ -112,6 +115,14 @@ export class EmbeddedTurn {
     return { ...this.#facts, state: withHeads(this.#state, this.#heads) }
   }
 
+  get visibleFacts(): StoredFacts | undefined {
+    return this.#committed?.facts
+  }
+
+  get isOpen(): boolean {
+    return this.#committed !== undefined && !isSealed(this.#committed.state)
+  }
+
   /** As visible to readers; undefined while nothing is stored. */
   get committed(): StoredTurn | undefined {
     const version = this.#committed
@@ -119,7 +130,7 @@ export class EmbeddedTurn {
   }
 
   /** Changes the turn itself; its logs are changed by writers. */
-  decide(facts: Partial<StoredFacts>, state = this.#state): void {
+  override decide(facts: Partial<StoredFacts>, state = this.#state): void {
     this.#facts = { ...this.#facts, ...facts }
     this.#state = state
   }
@@ -213,7 +224,7 @@ export class EmbeddedTurn {
     this.#writing = undefined
     this.events.committed()
     this.processed.committed()
-    for (const log of LOG_NAMES) if (hasNews(log, before, after)) this.#waiters[log].wake()
+    for (const log of LOG_NAMES) if (hasNews(log, before, after)) this.waiters[log].wake()
     // The owner always listens, and needs no notification of its own writes.
     const isClaimed = before?.state.epoch !== after.state.epoch
     if (isClaimed || hasRequests(before, after)) this.ownership.wake()
@@ -241,21 +252,6 @@ export class EmbeddedTurn {
     for (const writer of writers) writer.failed(error)
   }
 
-  end(reason: TurnstreamError): void {
-    this.#gone = reason
-    this.ownership.wake()
-    for (const waiters of Object.values(this.#waiters)) waiters.wake()
-  }
-
-  checkThere(): void {
-    if (this.#gone !== undefined) throw this.#refusal(this.#gone)
-  }
-
-  /** A new error for every reader: its stack shows who was refused. */
-  #refusal(reason: TurnstreamError): TurnstreamError {
-    return new TurnstreamError(reason.code, this.#facts.turnId, { cause: reason })
-  }
-
   /** Reads an open turn at startup. */
   restore(): void {
     this.events.restore(this.#state.logs.events.epochs)
@@ -269,7 +265,7 @@ export class EmbeddedTurn {
     try {
       this.processed.restore(this.#state.logs.processed)
     } catch (error) {
-      throw this.removal === undefined ? error : this.#refusal(this.removal)
+      throw this.removal === undefined ? error : this.refusal(this.removal)
     }
   }
 
@@ -283,58 +279,37 @@ export class EmbeddedTurn {
     return this.readers === 0 && isSealed(this.#committed?.state ?? this.#state)
   }
 
-  source<Name extends LogName>(log: Name, leave: () => void): LogSource<LogRecord<Name>> {
+  override source<Name extends LogName>(log: Name, leave: () => void): LogSource<LogRecord<Name>> {
     const release = log === 'events' ? this.events.hold() : undefined
-    return {
-      resume: (cursor) => resume(cursor, this.#shown(log)),
-      read: (after) => {
-        this.checkThere()
-        const block = log === 'events' ? this.#readEvents(after) : this.#readProcessed(after)
-        return block as Block<LogRecord> as Block<LogRecord<Name>>
-      },
-      changed: (seq, signal) => {
-        const { head, sealed } = this.#shown(log)
-        if (head !== seq || sealed || this.#gone !== undefined) return undefined
-        return this.#waiters[log].wait(signal)
-      },
-      release: () => {
-        release?.()
-        leave()
-      },
-    }
+    return super.source(log, () => {
+      release?.()
+      leave()
+    })
   }
 
-  #shown(log: LogName) {
+  protected override visibleLog(log: LogName): LogState {
     const { sealed, epochs } = (this.#committed?.state ?? this.#state).logs[log]
     return { head: (this.#committed ?? this.#heads)[log], sealed, epochs }
   }
 
-  #readEvents(after: number): Block<EventRecord> {
-    const { head, sealed, epochs } = this.#shown('events')
-    if (after >= head) return { records: [], head, cursor: offsetOf(epochs, head), last: sealed }
-    const run = this.events.read(after + 1, epochs)
-    if (run === undefined) throw this.#missing(after + 1)
+  protected override eventsAfter(seq: number): Block<EventRecord> {
+    const { head, sealed, epochs } = this.visibleLog('events')
+    if (seq >= head) return this.restOf('events', [])
+    const run = this.events.read(seq + 1, epochs)
+    if (run === undefined) throw this.#missing(seq + 1)
     const end = Math.min(head, run.first + run.records.length - 1)
-    const records = run.records.slice(after + 1 - run.first, end + 1 - run.first)
+    const records = run.records.slice(seq + 1 - run.first, end + 1 - run.first)
     return { records, head: end, cursor: offsetOf(epochs, end), last: sealed && end === head }
   }
 
   #missing(seq: number): TurnstreamError {
-    if (this.removal !== undefined) return this.#refusal(this.removal)
+    if (this.removal !== undefined) return this.refusal(this.removal)
     const { turnId } = this.#facts
     return new TurnstreamError('STORE_CORRUPT', `event ${seq} of turn ${turnId} is missing`)
   }
 
-  #readProcessed(after: number): Block<OutputRecord> {
-    const { head, sealed, epochs } = this.#shown('processed')
-    const records = this.processed.after(after)
-    return { records, head, cursor: offsetOf(epochs, head), last: sealed }
-  }
-
-  snapshot(): TurnSnapshot {
-    this.checkThere()
-    const { head, sealed, epochs } = this.#shown('processed')
-    return { records: this.processed.after(0), offset: offsetOf(epochs, head), sealed }
+  protected override outputsAfter(seq: number): readonly OutputRecord[] {
+    return this.processed.after(seq)
   }
 }
 

@@ -1,20 +1,10 @@
-import type { AddResult, KeyedRecords, Lease } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import type { Key } from 'lmdb'
-import {
-  checkKeys,
-  checkTenantRecord,
-  checkTurnRecord,
-  type ExpiringValue,
-  findValue,
-  lastExpiry,
-  liveValues,
-  MAX_VALUES,
-  withValue,
-} from '../keyed-records.ts'
-import type { EmbeddedLog } from './embedded-log.ts'
+import { type ExpiringValue, LocalKeyedRecords, lastExpiry } from '../keyed-records.ts'
+import type { TurnAccess } from '../local-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
+import type { TenantKeys } from './stored-turn.ts'
 
 const KEYS_PER_STEP = 100
 
@@ -30,57 +20,36 @@ function indexKey(until: number, key: string): Key {
   return ['note', until, key]
 }
 
-export class EmbeddedKeyedRecords implements KeyedRecords {
-  readonly #log: EmbeddedLog
+export class EmbeddedKeyedRecords extends LocalKeyedRecords {
+  readonly #keys: TenantKeys
   readonly #store: EmbeddedStore
 
-  constructor(log: EmbeddedLog, store: EmbeddedStore) {
-    this.#log = log
+  constructor(turns: TurnAccess, keys: TenantKeys, store: EmbeddedStore) {
+    super(turns, store.steadyNow)
+    this.#keys = keys
     this.#store = store
   }
 
-  async add(key: string, value: string, ttlMs: number): Promise<void> {
-    this.#store.checkOpen()
-    checkTenantRecord(key, value, ttlMs)
-    const now = this.#store.steadyNow()
-    const added: ExpiringValue = [now + ttlMs, value]
-    await this.#replace(key, (values) => [...liveValues(values, now), added].slice(-MAX_VALUES))
+  protected override visible(key: string): readonly ExpiringValue[] {
+    return parseValues(this.#store.env.tables.store.get(recordKey(this.#keys.of(key))))
   }
 
-  /** Only what is stored. */
-  async read(keys: readonly string[]): Promise<(string | undefined)[]> {
-    const { env, steadyNow } = this.#store
-    this.#store.checkOpen()
-    checkKeys(keys)
-    const now = steadyNow()
-    return keys.map((key) => {
-      const values = parseValues(env.tables.store.get(recordKey(this.#log.keys.of(key))))
-      return liveValues(values, now).at(-1)?.[1]
-    })
+  protected override decided(key: string): readonly ExpiringValue[] {
+    const { commits, env } = this.#store
+    return parseValues(commits.get(env.tables.store, recordKey(this.#keys.of(key))))
   }
 
-  async consume(key: string): Promise<string | undefined> {
-    const { commits, env, steadyNow } = this.#store
-    this.#store.checkOpen()
-    checkKeys([key])
-    const name = recordKey(this.#log.keys.of(key))
-    const live = liveValues(parseValues(commits.get(env.tables.store, name)), steadyNow())
-    const newest = live.pop()
-    if (newest !== undefined) await this.#replace(key, () => live)
-    // Another call has consumed it, but its commit may still fail.
-    else if (commits.isStaged(env.tables.store, name)) await commits.store(undefined)
-    return newest?.[1]
+  protected override async settled(key: string): Promise<void> {
+    const { commits, env } = this.#store
+    const isStaged = commits.isStaged(env.tables.store, recordKey(this.#keys.of(key)))
+    if (isStaged) await commits.store(undefined)
   }
 
-  async #replace(
-    key: string,
-    change: (values: readonly ExpiringValue[]) => readonly ExpiringValue[],
-  ): Promise<void> {
+  protected override async replace(key: string, after: readonly ExpiringValue[]): Promise<void> {
     const { commits, env } = this.#store
     const { store, ended } = env.tables
-    const own = this.#log.keys.of(key)
-    const before = parseValues(commits.get(store, recordKey(own)))
-    const after = change(before)
+    const own = this.#keys.of(key)
+    const before = this.decided(key)
     commits.stage(store, recordKey(own), after.length === 0 ? undefined : JSON.stringify(after))
     await commits.store(undefined, {
       write: (writes) => {
@@ -89,33 +58,6 @@ export class EmbeddedKeyedRecords implements KeyedRecords {
         writes.push({ table: ended, key: indexKey(lastExpiry(after), own), value: '' })
       },
     })
-  }
-
-  async addOnce(turnId: string, key: string, value: string): Promise<AddResult> {
-    checkTurnRecord(key, value)
-    const { commits } = this.#store
-    for (;;) {
-      const turn = this.#log.existing(turnId)
-      const { cancelReason, values } = turn.facts
-      const before = findValue(turn.committed?.values, key)
-      if (before !== undefined) return { isAdded: false, value: before }
-      // Decided, but the commit may still fail.
-      if (findValue(values, key) === undefined) {
-        if (turn.state.logs.events.sealed || cancelReason !== undefined) return { isAdded: false }
-        turn.decide({ values: withValue(values, key, value) })
-        await commits.store(turn)
-        return { isAdded: true, value }
-      }
-      await commits.store(turn)
-    }
-  }
-
-  async find(turnId: string, key: string): Promise<string | undefined> {
-    return findValue(this.#log.existing(turnId).committed?.values, key)
-  }
-
-  watch(lease: Lease, key: string, signal: AbortSignal): Promise<string> {
-    return this.#log.waitFor(lease, signal, ({ values }) => findValue(values, key))
   }
 }
 

@@ -10,7 +10,6 @@ import type { WriteState } from '../rules.ts'
 export interface StoredFacts extends TurnFacts {
   /** Identifies the turn in the keys of its logs: short and never reused. */
   readonly number: number
-  readonly values?: TurnValues | undefined
   /** When the content expires, if before the retention. By the steady time of the store. */
   readonly contentUntil?: number | undefined
   readonly expired: boolean
