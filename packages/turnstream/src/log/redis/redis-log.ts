@@ -5,6 +5,7 @@ import { checkTurn } from '../records.ts'
 import { checkEpoch, TurnExistsError, turnGone } from '../rules.ts'
 import { type LogSource, LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
+import type { RedisClient } from './client.ts'
 import { RedisKeyedRecords } from './keyed-records.ts'
 import { RedisKeys } from './keys.ts'
 import { findOrphans, type IndexedTurn } from './leases.ts'
@@ -36,6 +37,7 @@ type NewRun = Pick<log.Lease, 'creation' | 'epoch'>
 export class RedisLog implements log.TurnLog {
   readonly keyedRecords: log.KeyedRecords
   readonly #store: RedisStore
+  readonly #client: RedisClient
   readonly #tenants: Tenants<RedisLog>
   readonly #keys: RedisKeys
   readonly #records: TurnRecords
@@ -46,6 +48,7 @@ export class RedisLog implements log.TurnLog {
     const keys = new RedisKeys(store.prefix, tenant)
     const records = new TurnRecords(keys, store.client)
     this.#store = store
+    this.#client = store.client
     this.#tenants =
       tenants ?? new Tenants<RedisLog>(this, (name, all) => new RedisLog(store, name, all))
     this.#keys = keys
@@ -182,7 +185,7 @@ export class RedisLog implements log.TurnLog {
 
   /** The thread first, because it blocks others; the turn's own slot last, because it makes the turn visible. */
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
-    this.#store.client.checkOpen()
+    this.#client.checkOpen()
     checkTurn(turn)
     const { turnId, threadId, runId = turnId, owner, contentMs } = turn
     await this.#checkNew(turnId, runId)
@@ -208,9 +211,7 @@ export class RedisLog implements log.TurnLog {
     const { creation, epoch } = made
     const keepMs = this.#store.retention.openMs(leaseMs)
     const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, epoch, ...fields]
-    const until = text(
-      await this.#store.client.run(scripts.CREATE_TURN, [state, processed, meta], args),
-    )
+    const until = text(await this.#client.run(scripts.CREATE_TURN, [state, processed, meta], args))
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
     // The thread may have been deleted meanwhile. A crash before this leaves an orphan: see `isOrphan`.
@@ -242,11 +243,7 @@ export class RedisLog implements log.TurnLog {
     let takenFrom = ''
     for (;;) {
       const args = [turnId, leaseMs, this.#store.retention.openMs(leaseMs), takenFrom, made]
-      const reply = await this.#store.client.run(
-        scripts.CREATE_RUN,
-        [state, events, meta, fence],
-        args,
-      )
+      const reply = await this.#client.run(scripts.CREATE_RUN, [state, events, meta, fence], args)
       const [owner = '', creation = '', epoch] = texts(reply)
       if (owner === '') return { creation, epoch: Number(epoch) }
       await this.#checkUnknown(owner)
@@ -281,15 +278,15 @@ export class RedisLog implements log.TurnLog {
     const ofRun = [run.state, run.events, run.chunks, run.meta, run.response]
     const fence = [seen.events.state.epoch, seen.events.fields['claim'] ?? '', nonce]
     const fenced = [...fence, CLAIM_MS, keepMs, creation]
-    const [epoch, events] = texts(await this.#store.client.run(scripts.CLAIM_EVENTS, ofRun, fenced))
+    const [epoch, events] = texts(await this.#client.run(scripts.CLAIM_EVENTS, ofRun, fenced))
     if (epoch === undefined || events === undefined) throw this.#held(turnId)
     const ofTurn = [turn.state, turn.meta, turn.processed, turn.items, turn.values]
     const claimed = [epoch, nonce, owner, leaseMs, keepMs, creation]
     const [until, processed] = texts(
-      await this.#store.client.run(scripts.CLAIM_PROCESSED, ofTurn, claimed),
+      await this.#client.run(scripts.CLAIM_PROCESSED, ofTurn, claimed),
     )
     if (until === undefined || processed === undefined) throw this.#held(turnId)
-    const confirmed = await this.#store.client.run(scripts.CONFIRM_CLAIM, [run.meta], [nonce])
+    const confirmed = await this.#client.run(scripts.CONFIRM_CLAIM, [run.meta], [nonce])
     if (confirmed !== 1) throw this.#held(turnId)
     await this.#store.leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: Number(events) + 1, processed: Number(processed) + 1 }
@@ -353,16 +350,12 @@ export class RedisLog implements log.TurnLog {
     const turn = this.#keys.turn(turnId)
     const run = this.#keys.run(runId)
     const [reply] = await Promise.all([
-      this.#store.client.run(
+      this.#client.run(
         scripts.RENEW,
         [turn.state, turn.meta, turn.processed, turn.items, turn.values],
         [epoch, leaseMs, openMs, creation, isLate ? 1 : ''],
       ),
-      this.#store.client.run(
-        scripts.KEEP_OPEN,
-        [run.meta, run.state, run.events, run.chunks],
-        [openMs],
-      ),
+      this.#client.run(scripts.KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
     ])
     return texts(reply)
   }
@@ -403,7 +396,7 @@ export class RedisLog implements log.TurnLog {
       return false
     }
     const { meta } = this.#keys.turn(turnId)
-    if ((await this.#store.client.run(scripts.CANCEL, [meta], [reason])) === 1) return true
+    if ((await this.#client.run(scripts.CANCEL, [meta], [reason])) === 1) return true
     throw new TurnstreamError('TURN_UNKNOWN', turnId)
   }
 
@@ -425,8 +418,8 @@ export class RedisLog implements log.TurnLog {
     const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.values]
     const keep = [logMs, recordMs]
     await Promise.all([
-      this.#store.client.run(scripts.SETTLE, [run.meta, run.state, run.events, run.response], keep),
-      this.#store.client.run(scripts.SETTLE, ofTurn, keep),
+      this.#client.run(scripts.SETTLE, [run.meta, run.state, run.events, run.response], keep),
+      this.#client.run(scripts.SETTLE, ofTurn, keep),
       this.#threads.closeTurn(meta, turnId),
       this.#store.leases.remove(this.#named(turnId)),
     ])
@@ -446,14 +439,14 @@ export class RedisLog implements log.TurnLog {
     const run = this.#keys.run(runId)
     const turn = this.#keys.turn(turnId)
     const ofRun = [run.meta, run.state, run.events, run.chunks, run.response, run.fence]
-    const removing = this.#store.client.run(scripts.REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
+    const removing = this.#client.run(scripts.REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
     const removed = await unlessDamaged(removing, null)
     if (removed === null) return this.#removeDamaged(turnId)
     if (removed === 0) return false // recreated since
     await this.#threads.removeTurn(threadId, turnId)
     await this.#store.leases.remove(this.#named(turnId))
     const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.values]
-    await this.#store.client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])
+    await this.#client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])
     return true
   }
 
@@ -464,24 +457,17 @@ export class RedisLog implements log.TurnLog {
     const run = this.#keys.run(runId ?? turnId)
     const [owner] = await this.#fields(run.meta, 'turn')
     if (owner === turnId || (owner === undefined && runId === turnId)) {
-      await this.#store.client.command(
-        'DEL',
-        run.meta,
-        run.state,
-        run.events,
-        run.chunks,
-        run.response,
-      )
+      await this.#client.command('DEL', run.meta, run.state, run.events, run.chunks, run.response)
     }
     if (threadId !== undefined) await this.#threads.removeTurn(threadId, turnId)
     await this.#store.leases.remove(this.#named(turnId))
     const { meta, state, processed, items, values } = turn
-    await this.#store.client.command('DEL', meta, state, processed, items, values)
+    await this.#client.command('DEL', meta, state, processed, items, values)
     return true
   }
 
   async #fields(key: string, ...names: string[]): Promise<(string | undefined)[]> {
-    const reply = await unlessDamaged(this.#store.client.command('HMGET', key, ...names), [])
+    const reply = await unlessDamaged(this.#client.command('HMGET', key, ...names), [])
     return list(reply).map((value) => (typeof value === 'string' ? value : undefined))
   }
 }

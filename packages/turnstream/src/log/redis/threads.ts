@@ -4,6 +4,7 @@ import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json
 import { formatThreadPlace, pageLimit, pageOf, parseOrdinal, parseThreadPlace } from '../paging.ts'
 import { checkId, damagedTurn } from '../records.ts'
 import { checkReplaceable } from '../rules.ts'
+import type { RedisClient, Script } from './client.ts'
 import type { RedisKeys } from './keys.ts'
 import type { RedisStore } from './open.ts'
 import { corrupt, list, text, texts, unlessDamaged } from './replies.ts'
@@ -17,9 +18,11 @@ interface ThreadStore extends RedisStore {
 
 export class Threads {
   readonly #store: ThreadStore
+  readonly #client: RedisClient
 
   constructor(store: ThreadStore) {
     this.#store = store
+    this.#client = store.client
   }
 
   async put(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
@@ -28,11 +31,10 @@ export class Threads {
     const fields: string[] = []
     if (title !== undefined) fields.push('title', title)
     if (metadata !== undefined) fields.push('metadata', JSON.stringify(metadata))
-    const { record } = this.#store.keys.thread(threadId)
     const expected = replaces && `${replaces.creation} ${replaces.version}`
     const condition = expected === undefined ? 'any' : (expected ?? 'none')
     const args = [this.#store.retention.logMs, newCreation(), condition, ...fields]
-    const reply = texts(await this.#store.client.run(scripts.PUT_THREAD, [record], args))
+    const reply = texts(await this.#run(scripts.PUT_THREAD, threadId, args))
     const [creation, ...numbers] = reply
     if (creation === undefined) throw new TurnstreamError('THREAD_CHANGED', threadId)
     const [version = 0, createdAt = 0, updatedAt = 0] = numbers.map(Number)
@@ -43,7 +45,7 @@ export class Threads {
 
   async get(threadId: string): Promise<log.ThreadRecord | undefined> {
     const { record } = this.#store.keys.thread(threadId)
-    const reply = await this.#store.client.command('HMGET', record, ...THREAD_FIELDS)
+    const reply = await this.#client.command('HMGET', record, ...THREAD_FIELDS)
     const [createdAt, updatedAt, title, metadata, creation, version] = list(reply)
     if (typeof createdAt !== 'string') return undefined
     const times = { createdAt: Number(createdAt), updatedAt: Number(updatedAt) }
@@ -78,7 +80,7 @@ export class Threads {
     for (let skip = 0; found.length <= limit; skip += limit + 1) {
       const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
       const page = ['LIMIT', String(skip), String(limit + 1), 'WITHSCORES']
-      const reply = list(await this.#store.client.command('ZRANGE', index, ...range, ...page))
+      const reply = list(await this.#client.command('ZRANGE', index, ...range, ...page))
       const places = scored(reply)
       const after = places.filter((each) => from === undefined || isAfter(each, from))
       const records = await Promise.all(after.map((each) => this.#listed(each)))
@@ -100,18 +102,18 @@ export class Threads {
   async count(): Promise<number> {
     const index = this.#store.keys.threads
     // Every call removes more entries than a caller can add before the next.
-    const oldest = await this.#store.client.command('ZRANGE', index, '0', '15', 'WITHSCORES')
+    const oldest = await this.#client.command('ZRANGE', index, '0', '15', 'WITHSCORES')
     const places = scored(list(oldest))
     const records = await Promise.all(places.map((each) => this.#listed(each)))
     await Promise.all(
       places.filter((_, at) => records[at] === undefined).map((each) => this.#drop(each)),
     )
-    return Number(await this.#store.client.command('ZCARD', index))
+    return Number(await this.#client.command('ZCARD', index))
   }
 
   /** Removes a deleted thread from the index, unless it was added again since. */
   async #drop({ member, score }: ThreadPlace): Promise<void> {
-    await this.#store.client.run(scripts.DROP, [this.#store.keys.threads], [member, score])
+    await this.#client.run(scripts.DROP, [this.#store.keys.threads], [member, score])
   }
 
   async turns(
@@ -120,14 +122,13 @@ export class Threads {
   ): Promise<log.Page<log.ListedTurn>> {
     const limit = pageLimit(options)
     const { first = 'oldest', cursor, replaced } = options
-    const { turns, replaced: marks } = this.#store.keys.thread(threadId)
     const start = first === 'newest' ? '+inf' : '-inf'
     let edge = cursor === undefined ? start : `(${parseOrdinal(cursor)}`
     const found: log.ListedTurn[] = []
     const gone: string[] = []
     for (let isEnd = false; !isEnd && found.length <= limit; ) {
       const args = [first, edge, limit + 1, replaced === true ? 1 : '']
-      const reply = list(await this.#store.client.run(scripts.LIST_TURNS, [turns, marks], args))
+      const reply = list(await this.#run(scripts.LIST_TURNS, threadId, args))
       isEnd = reply[0] === 1
       edge = text(reply[1])
       const places = list(reply[2]).map(texts)
@@ -153,17 +154,17 @@ export class Threads {
     { ordinal, replacesFrom }: OpenedTurn,
   ): Promise<boolean> {
     const args = [turnId, ordinal, replacesFrom, replacedBy]
-    return (await this.#store.client.run(scripts.CONFIRM_TURN, this.#keysOf(threadId), args)) === 1
+    return (await this.#run(scripts.CONFIRM_TURN, threadId, args)) === 1
   }
 
-  #keysOf(threadId: string): string[] {
+  #run(script: Script, threadId: string, args: readonly (string | number)[]): Promise<unknown> {
     const { record, turns, replaced } = this.#store.keys.thread(threadId)
-    return [record, turns, replaced]
+    return this.#client.run(script, [record, turns, replaced], args)
   }
 
   async hasTurn(threadId: string, turnId: string): Promise<boolean> {
     const { turns } = this.#store.keys.thread(threadId)
-    return (await this.#store.client.command('ZSCORE', turns, turnId)) !== null
+    return (await this.#client.command('ZSCORE', turns, turnId)) !== null
   }
 
   /**
@@ -177,8 +178,7 @@ export class Threads {
     let replaced = ''
     for (;;) {
       const args = [turnId, leaseMs, keepMs, replaced, newCreation(), replaces, threadTitle]
-      const keys = this.#keysOf(threadId)
-      const reply = texts(await this.#store.client.run(scripts.OPEN_TURN, keys, args))
+      const reply = texts(await this.#run(scripts.OPEN_TURN, threadId, args))
       const [answer, open = '', ends] = reply
       if (answer === 'unknown') checkReplaceable(turn, undefined)
       if (answer === 'replaced') checkReplaceable(turn, { replacedBy: open })
@@ -206,7 +206,7 @@ export class Threads {
   /** Extends the thread's expiry while a turn is open. */
   async keep(threadId: string, leaseMs: number): Promise<void> {
     const keepMs = this.#store.retention.threadMs + leaseMs
-    await this.#store.client.run(scripts.KEEP_KEYS, this.#keysOf(threadId), [keepMs])
+    await this.#run(scripts.KEEP_KEYS, threadId, [keepMs])
   }
 
   /** A mark is stale when its turn has ended, or was not created in time. */
@@ -218,12 +218,12 @@ export class Threads {
   async closeTurn({ threadId, processed }: TurnMeta, turnId: string): Promise<void> {
     const { ordinal = '', replacesFrom = '' } = processed.fields
     const args = [turnId, '', this.#store.retention.threadMs, replacesFrom, ordinal]
-    await this.#store.client.run(scripts.CLOSE_TURN, this.#keysOf(threadId), args)
+    await this.#run(scripts.CLOSE_TURN, threadId, args)
   }
 
   async removeTurn(threadId: string, turnId: string): Promise<void> {
     const args = [turnId, 1, this.#store.retention.threadMs]
-    await this.#store.client.run(scripts.CLOSE_TURN, this.#keysOf(threadId), args)
+    await this.#run(scripts.CLOSE_TURN, threadId, args)
   }
 
   /**
@@ -240,13 +240,13 @@ export class Threads {
     let turnIds: string[] = []
     for (;;) {
       const args = [mark, DELETION_MS, ...turnIds]
-      const begun = this.#store.client.run(scripts.BEGIN_DELETION, [record, turns], args)
+      const begun = this.#run(scripts.BEGIN_DELETION, threadId, args)
       const reply = await unlessDamaged(begun, null)
       if (reply === null) {
         // Such a record cannot hold the mark of a deletion. This begins again without it.
-        await this.#store.client.command('DEL', record)
-        await this.#store.client.command('HSET', record, 'creation', mark)
-        await this.#store.client.command('PEXPIRE', record, String(DELETION_MS))
+        await this.#client.command('DEL', record)
+        await this.#client.command('HSET', record, 'creation', mark)
+        await this.#client.command('PEXPIRE', record, String(DELETION_MS))
         continue
       }
       const [found, holding] = texts(reply)
@@ -255,31 +255,24 @@ export class Threads {
       if (found !== (creation ?? found)) return true
       creation = found
       mark = holding
-      const page = this.#store.client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
+      const page = this.#client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
       turnIds = texts(await unlessDamaged(page, []))
       await Promise.all(turnIds.map((turnId) => removeTurn(turnId)))
       if (turnIds.length > 0) continue
       // The index first: it may name a missing thread, but must not omit an existing one.
-      await this.#store.client.command('ZREM', this.#store.keys.threads, threadId)
-      const ended = await this.#store.client.run(scripts.END_DELETION, this.#keysOf(threadId), [
-        mark,
-      ])
-      if (ended === 1) return true
+      await this.#client.command('ZREM', this.#store.keys.threads, threadId)
+      if ((await this.#run(scripts.END_DELETION, threadId, [mark])) === 1) return true
     }
   }
 
   async #touch(threadId: string, updatedAt: number): Promise<void> {
-    const { indexMs } = this.#store.retention
-    await this.#store.client.run(
-      scripts.INDEX,
-      [this.#store.keys.threads],
-      [updatedAt, threadId, indexMs],
-    )
+    const { keys, retention } = this.#store
+    await this.#client.run(scripts.INDEX, [keys.threads], [updatedAt, threadId, retention.indexMs])
   }
 
   async #forget(threadId: string, turnIds: readonly string[]): Promise<void> {
     if (turnIds.length === 0) return
-    await this.#store.client.run(scripts.FORGET_TURNS, this.#keysOf(threadId), turnIds)
+    await this.#run(scripts.FORGET_TURNS, threadId, turnIds)
   }
 }
 

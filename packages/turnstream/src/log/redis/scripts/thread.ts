@@ -1,6 +1,10 @@
 import { script } from '../client.ts'
 import { NOW } from './log.ts'
 
+/*
+ * Scripts of a thread have three keys: thread, turns, replaced.
+ */
+
 /** Several turns extend the expiry of a key; the longest counts. */
 const KEEP = `
 local function keep(key, ms)
@@ -34,7 +38,6 @@ end
 /**
  * Adds a turn to the thread and marks it as the open one. This slot cannot tell whether an earlier mark is stale:
  * the caller checks and retries with the mark it may replace.
- * KEYS  thread, turns, replaced
  * ARGV  turn id, lease (ms), thread retention (ms), mark that may be replaced, creation of a new thread,
  *       turn that it replaces or '', title of a new thread or ''
  * Returns 'ok', ordinal, now, and the ordinal from which turns are replaced or ''; 'busy', the marked turn, the
@@ -68,7 +71,6 @@ return { 'ok', tostring(ordinal), text(now), from }`)
 /**
  * After a turn was created: whether it is still listed. It is not if the thread was deleted meanwhile. Only now the
  * turns that it replaces are marked: before, it might never have come to exist.
- * KEYS  thread, turns, replaced
  * ARGV  turn id, ordinal, ordinal from which it replaces turns or '', turn that replaced it before or ''
  * Returns 1 or 0.
  */
@@ -82,23 +84,22 @@ return 1`)
 
 /**
  * Lists turns of a thread, in steps that do not block the server for long.
- * KEYS  turns, replaced
  * ARGV  'newest' or 'oldest', the bound to start from, how many turns, '1' to include replaced ones
  * Returns 1 at the end of the list, the bound to continue from, and each turn, its ordinal and its replacement or ''.
  */
 export const LIST_TURNS = script(`
 local isNewest, edge, wanted, isAll = ARGV[1] == 'newest', ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
-local hasReplaced = redis.call('EXISTS', KEYS[2]) == 1
+local hasReplaced = redis.call('EXISTS', KEYS[3]) == 1
 local found, size = {}, math.max(wanted, 50)
 for _ = 1, 100 do
   local page
   if isNewest then
-    page = redis.call('ZRANGE', KEYS[1], edge, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, size, 'WITHSCORES')
+    page = redis.call('ZRANGE', KEYS[2], edge, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, size, 'WITHSCORES')
   else
-    page = redis.call('ZRANGE', KEYS[1], edge, '+inf', 'BYSCORE', 'LIMIT', 0, size, 'WITHSCORES')
+    page = redis.call('ZRANGE', KEYS[2], edge, '+inf', 'BYSCORE', 'LIMIT', 0, size, 'WITHSCORES')
   end
   for at = 1, #page, 2 do
-    local by = hasReplaced and redis.call('HGET', KEYS[2], page[at])
+    local by = hasReplaced and redis.call('HGET', KEYS[3], page[at])
     edge = '(' .. page[at + 1]
     if isAll or not by then
       found[#found + 1] = { page[at], page[at + 1], by or '' }
@@ -112,7 +113,6 @@ return { 0, edge, found }`)
 /**
  * Starts or continues the deletion of a thread. Until it ends or times out, the thread gets no turns. Concurrent
  * deletions of a thread cooperate.
- * KEYS  thread, turns
  * ARGV  mark of the deletion, time limit of its next step (ms), turns that the last step removed
  * Returns the creation of the thread and the valid mark, or nothing if there is no thread.
  */
@@ -126,7 +126,6 @@ return { redis.call('HGET', KEYS[1], 'creation') or '', mark }`)
 
 /**
  * Ends the deletion of a thread, unless it timed out and the thread has a new turn.
- * KEYS  thread, turns, replaced
  * ARGV  mark of the deletion
  * Returns 1 if the thread existed.
  */
@@ -138,7 +137,6 @@ return 1`)
 /**
  * Removes the mark of a turn that is no longer open; '1' also removes the turn from the list. The thread's retention
  * starts now: earlier turns have already ended. A turn whose creator died before it was confirmed replaces others now.
- * KEYS  thread, turns, replaced
  * ARGV  turn id, '' or '1', thread retention (ms), ordinal from which it replaces turns or '', its ordinal
  */
 export const CLOSE_TURN = script(`${MARK_REPLACED}
@@ -156,7 +154,6 @@ return 1`)
 
 /**
  * Removes turns without records from the list, except one being created, which has no record yet.
- * KEYS  thread, turns, replaced
  * ARGV  turn ids
  */
 export const FORGET_TURNS = script(`
@@ -171,7 +168,6 @@ return 1`)
 
 /**
  * Creates a thread or replaces its title and metadata.
- * KEYS  thread
  * ARGV  thread retention (ms), creation of a new thread, what to replace ('any', 'none' or
  *       '<creation> <version>'), then fields and values
  * Returns creation, version, createdAt, updatedAt; nothing on a conflict.
