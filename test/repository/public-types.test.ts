@@ -18,6 +18,7 @@ const OPAQUE: ReadonlySet<string> = new Set([
   'Head', // what a ReducerState is made of
   'IdIndex',
   'Items',
+  'MemoryTurn', // of protected methods of a log
   'Payloads', // of which `StreamEventPayload` names each
   'SnapshotFields', // what each snapshot has
   'Settle', // of a method that only the processor calls
