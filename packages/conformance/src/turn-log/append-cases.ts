@@ -15,7 +15,7 @@ export const appendCases: Cases = {
     },
     'L3 a record is visible everywhere once its flush resolves': async (given, name) => {
       const lease = await given.create('turn')
-      const logs = [given.log, (await given.under.another?.()) ?? given.log]
+      const logs = [given.log, await given.elsewhere()]
       const allFrom = (after: string) =>
         logs.map((log) => {
           const tail = log.tail('turn', name, after, given.signal)
@@ -122,7 +122,7 @@ export const appendCases: Cases = {
     },
     'L8 a reader that does not read delays no append': async (given, name) => {
       const lease = await given.create('turn')
-      const iterator = given.tail('turn', name)[Symbol.asyncIterator]()
+      const iterator = given.iterate('turn', name)
       const all = name === 'events' ? deltas('turn', 1, 300) : outputsOf('turn', 'ab'.repeat(150))
       await given.append(lease, name, all.slice(0, 1))
       await iterator.next()

@@ -23,7 +23,7 @@ export interface TextRecord {
 
 export interface AppendOptions {
   readonly seal?: boolean
-  readonly response?: string
+  readonly response?: string | undefined
 }
 
 interface Open {

@@ -36,7 +36,7 @@ async function writeAmongReaders(
   random: Random,
 ): Promise<Reader[]> {
   const { turnId } = lease
-  const logs = [given.log, (await given.under.another?.()) ?? given.log] as const
+  const logs = [given.log, await given.elsewhere()] as const
   const readers: Reader[] = []
   const appends: Promise<string>[] = []
   let acknowledged = 0

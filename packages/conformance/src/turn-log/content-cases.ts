@@ -1,5 +1,3 @@
-import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
-import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
 import {
   type Cases,
@@ -11,28 +9,12 @@ import {
   withRetention,
 } from './given.ts'
 import { payloads } from './payloads.ts'
-import { deltas, eventsUpTo, eventText, outputsOf } from './texts.ts'
+import { deltas, eventsUpTo, eventText } from './texts.ts'
 
 // Not every store can fast-forward time, and a busy machine needs some slack.
 const CONTENT_MS = 1000
 const BRIEF = { contentMs: CONTENT_MS, threadId: 'thread' }
 const RESPONSE = '{"secret":1}'
-
-function sealEvents(log: TurnLog, lease: Lease): Promise<string> {
-  const { events } = lease.next
-  const records = eventsUpTo(lease.runId, events + 1, events)
-  return appendTo(log, lease, 'events', records, { seal: true, response: RESPONSE })
-}
-
-async function sealProcessed(log: TurnLog, { turnId, next, ...lease }: Lease): Promise<void> {
-  const records = outputsOf(turnId, 'a').slice(next.processed - 1)
-  await appendTo(log, { turnId, next, ...lease }, 'processed', records, { seal: true })
-}
-
-async function sealBoth(log: TurnLog, lease: Lease): Promise<void> {
-  await sealEvents(log, lease)
-  await sealProcessed(log, lease)
-}
 
 /** Checks that only the record of a turn is left. */
 async function checkExpired(given: Given, turnId: string, log = given.log): Promise<void> {
@@ -55,11 +37,9 @@ export const contentCases: Cases = {
     await given.append(lease, 'events', deltas('run', 1, 3))
     await under.elapse(CONTENT_MS * 1.2)
     equal((await given.take('turn', 'events', 3)).length, 3, 'the events of a long turn')
-    await given.append(lease, 'events', eventsUpTo('run', 4, 4), {
-      seal: true,
-      response: RESPONSE,
-    })
-    await sealProcessed(log, lease)
+    const last = eventsUpTo('run', 4, 4)
+    await given.append(lease, 'events', last, { seal: true, response: RESPONSE })
+    await given.sealProcessed(lease)
     equal((await given.read('turn', 'events')).length, 4, 'the events after the end')
     equal((await given.read('turn', 'processed')).length, 3, 'the snapshots after the end')
     equal(await log.getResponse('turn'), RESPONSE, 'the Response after the end')
@@ -89,13 +69,13 @@ export const contentCases: Cases = {
     const { under } = given
     await given.create('open', { contentMs: CONTENT_MS }, SHORT_MS)
     const half = await given.create('half', { contentMs: CONTENT_MS }, SHORT_MS)
-    await sealEvents(given.log, half)
-    await sealBoth(given.log, await given.create('done', { contentMs: CONTENT_MS }, SHORT_MS))
+    await given.sealEvents(half, RESPONSE)
+    await given.seal(await given.create('done', { contentMs: CONTENT_MS }, SHORT_MS), RESPONSE)
     const log = (await under.reopen?.()) ?? given.log
     await under.elapse(CONTENT_MS * 1.2)
     await checkExpired(given, 'done', log)
-    await sealBoth(log, await log.claim('open', 'heir', LONG_MS))
-    await sealProcessed(log, await log.claim('half', 'heir', LONG_MS))
+    await given.seal(await log.claim('open', 'heir', LONG_MS), RESPONSE, log)
+    await given.sealProcessed(await log.claim('half', 'heir', LONG_MS), log)
     equal(await log.getResponse('open'), RESPONSE, 'the Response after the end')
     await under.elapse(CONTENT_MS * 1.2)
     for (const turnId of ['open', 'half']) await checkExpired(given, turnId, log)
@@ -103,10 +83,10 @@ export const contentCases: Cases = {
   'L10 a limit of content ends with its turn': async (given) => {
     const { log, under } = given
     for (const turnId of ['deleted', 'replaced']) {
-      await sealBoth(log, await given.create(turnId, { ...BRIEF, threadId: turnId }))
+      await given.seal(await given.create(turnId, { ...BRIEF, threadId: turnId }), RESPONSE)
     }
     await log.deleteTurn('deleted')
-    await sealBoth(log, await given.create('deleted', { threadId: 'deleted' }))
+    await given.seal(await given.create('deleted', { threadId: 'deleted' }), RESPONSE)
     await given.createSealed('next', { threadId: 'replaced', replaces: 'replaced' })
     await under.elapse(CONTENT_MS * 1.2)
     equal((await log.getTurn('deleted'))?.contentMs, undefined, 'the limit of the next turn')
@@ -121,7 +101,7 @@ export const contentCases: Cases = {
     CONTENT_MS,
     async (given) => {
       const { log, under } = given
-      await sealBoth(log, await given.create('turn', { contentMs: LONG_MS }))
+      await given.seal(await given.create('turn', { contentMs: LONG_MS }), RESPONSE)
       await under.elapse(CONTENT_MS * 1.2)
       await rejects(log.snapshot('turn'), 'TURN_EXPIRED', 'a snapshot')
       equal((await log.getTurn('turn'))?.expired, true, 'the record')

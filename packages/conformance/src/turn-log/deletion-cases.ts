@@ -1,5 +1,14 @@
 import { equal, ok, rejects } from './assert.ts'
-import { type Cases, LONG_MS, nextOf, ofEachLog, readAll, soon, withRetention } from './given.ts'
+import {
+  type Cases,
+  LONG_MS,
+  nextOf,
+  ofEachLog,
+  readAll,
+  soon,
+  threadIdsOf,
+  withRetention,
+} from './given.ts'
 import { counted, delta, deltas, eventsUpTo, outputsOf } from './texts.ts'
 
 // Not every store can fast-forward time, and a busy machine needs some slack.
@@ -20,10 +29,10 @@ export const deletionCases: Cases = {
       const lease = await given.create('turn')
       const written = name === 'events' ? deltas('turn', 1, 3) : outputsOf('turn', 'a')
       await given.append(lease, name, written)
-      const waiting = given.tail('turn', name)[Symbol.asyncIterator]()
+      const waiting = given.iterate('turn', name)
       for (const { data } of written) equal((await nextOf(waiting)).data, data, 'a record')
       const waits = soon(waiting.next())
-      const busy = given.tail('turn', name)[Symbol.asyncIterator]()
+      const busy = given.iterate('turn', name)
       await nextOf(busy)
       equal(await given.log.deleteTurn('turn'), true, 'the answer')
       await rejects(waits, 'TURN_DELETED', 'a tail that waits')
@@ -85,11 +94,7 @@ export const deletionCases: Cases = {
     equal(await log.getThread('thread'), undefined, 'the thread')
     equal(await log.listTurns('thread'), { items: [] }, 'its turns')
     const { items } = await log.listThreads()
-    equal(
-      items.map(({ threadId }) => threadId),
-      ['other'],
-      'the threads',
-    )
+    equal(threadIdsOf(items), ['other'], 'the threads')
     equal((await given.create('turn-1', { threadId: 'thread' })).epoch, 1, 'the epoch')
     equal((await log.getTurn('turn-1'))?.ordinal, 1, 'the ordinal in the new thread')
   },
@@ -137,7 +142,7 @@ export const deletionCases: Cases = {
       await idle.createSealed('done', { threadId: 'used' })
       const listed = async () => {
         const { items } = await log.listThreads()
-        return items.map(({ threadId }) => threadId).toSorted()
+        return threadIdsOf(items).toSorted()
       }
       await under.elapse(RETENTION_MS * 1.5)
       equal(await log.getThread('empty'), undefined, 'a thread without turns')

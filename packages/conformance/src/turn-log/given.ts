@@ -118,20 +118,37 @@ export class Given {
     return lease
   }
 
-  async seal(lease: Lease): Promise<void> {
-    const { events, processed } = lease.next
-    const records: Record<LogName, TextRecord[]> = {
-      events: eventsUpTo(lease.runId, events + 1, events),
-      processed: outputsOf(lease.turnId, 'a').map((record, index) => ({
-        ...record,
-        seq: processed + index,
-      })),
-    }
-    for (const name of LOG_NAMES) await this.append(lease, name, records[name], { seal: true })
+  async seal(lease: Lease, response?: string, log = this.log): Promise<void> {
+    await this.sealEvents(lease, response, log)
+    await this.sealProcessed(lease, log)
+  }
+
+  sealEvents(lease: Lease, response?: string, log = this.log): Promise<string> {
+    const { events } = lease.next
+    const records = eventsUpTo(lease.runId, events + 1, events)
+    return appendTo(log, lease, 'events', records, { seal: true, response })
+  }
+
+  sealProcessed(lease: Lease, log = this.log): Promise<string> {
+    const { turnId, next } = lease
+    const outputs = outputsOf(turnId, 'a').map(({ data }, at) => ({
+      seq: next.processed + at,
+      data,
+    }))
+    return appendTo(log, lease, 'processed', outputs, { seal: true })
+  }
+
+  /** The same store in another process, where possible; otherwise the same log. */
+  async elsewhere(): Promise<TurnLog> {
+    return (await this.under.another?.()) ?? this.log
   }
 
   tail<Name extends LogName>(turnId: string, name: Name, after = START): Tail<LogRecord<Name>> {
     return this.log.tail(turnId, name, after, this.#end.signal)
+  }
+
+  iterate<Name extends LogName>(turnId: string, name: Name) {
+    return this.tail(turnId, name)[Symbol.asyncIterator]()
   }
 
   async read<Name extends LogName>(
@@ -202,6 +219,14 @@ export async function nextOf<Rec extends LogRecord>(
 
 export function offsets(all: readonly LogRecord[]): string[] {
   return all.map(({ offset }) => offset)
+}
+
+export function turnIdsOf(all: readonly { readonly turnId: string }[]): string[] {
+  return all.map(({ turnId }) => turnId)
+}
+
+export function threadIdsOf(all: readonly { readonly threadId: string }[]): string[] {
+  return all.map(({ threadId }) => threadId)
 }
 
 export function texts(all: readonly { readonly data: string }[]): string[] {

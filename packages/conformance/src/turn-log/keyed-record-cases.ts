@@ -78,7 +78,7 @@ export const tenantRecordCases: Cases = {
     equal(await given.keyedRecords.read(['key']), ['long'], 'what is left')
   },
   'each value is consumed by one of many calls, from several processes': async (given) => {
-    const other = (await given.under.another?.()) ?? given.log
+    const other = await given.elsewhere()
     const values = numbered(1, 10)
     await Promise.all(
       values.map((value, at) =>
@@ -177,7 +177,7 @@ export const turnKeyCases: Cases = {
     equal(await given.keyedRecords.watch(lease, 'one', given.signal), NO, 'the value')
   },
   'of many values at the same time, from several processes, one is stored': async (given) => {
-    const other = (await given.under.another?.()) ?? given.log
+    const other = await given.elsewhere()
     const lease = await given.create('turn')
     const values = numbered(1, 20)
     const results = await Promise.all(

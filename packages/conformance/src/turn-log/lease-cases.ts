@@ -90,7 +90,7 @@ export const leaseCases: Cases = {
   },
   'L1 one of 20 concurrent claims succeeds, also across processes': async (given) => {
     await given.createOrphan('turn')
-    const other = (await given.under.another?.()) ?? given.log
+    const other = await given.elsewhere()
     const claims = Array.from({ length: 20 }, (_, index) =>
       (index % 2 === 0 ? given.log : other).claim('turn', `heir-${index}`, LONG_MS),
     )

@@ -1,6 +1,6 @@
 import type { Page, PageOptions, ThreadRecord } from '@turnstream/core/internal/log/turn-log'
 import { codeOf, equal, ok, rejects } from './assert.ts'
-import { type Cases, type Given, pagesOf } from './given.ts'
+import { type Cases, type Given, pagesOf, threadIdsOf, turnIdsOf } from './given.ts'
 
 function inPages<T>(all: readonly T[], limit: number): T[][] {
   const pages: T[][] = []
@@ -28,7 +28,7 @@ export const listingCases: Cases = {
           (options) => given.log.listTurns('thread', { ...options, first }),
           limit,
         )
-        const listed = pages.map((page) => page.map(({ turnId }) => turnId))
+        const listed = pages.map(turnIdsOf)
         equal(listed, inPages(expected, limit), `pages of ${limit}, ${first} first`)
       }
     }
@@ -50,7 +50,7 @@ export const listingCases: Cases = {
     await given.createSealed('e', thread)
     const next = async (page: Page<{ turnId: string }>, first: 'oldest' | 'newest') => {
       const options = { limit: 5, first, cursor: page.nextCursor ?? '' }
-      return (await given.log.listTurns('thread', options)).items.map(({ turnId }) => turnId)
+      return turnIdsOf((await given.log.listTurns('thread', options)).items)
     }
     equal(await next(oldest, 'oldest'), ['c', 'e'], 'the next page')
     equal(await next(newest, 'newest'), ['a'], 'the next page from the other end')
@@ -61,7 +61,7 @@ export const listingCases: Cases = {
     await putInOrder(given, ['b', 'a', 'd'])
     await given.create('turn', { threadId: 'c' })
     await under.elapse(3)
-    const listed = async () => (await log.listThreads()).items.map(({ threadId }) => threadId)
+    const listed = async () => threadIdsOf((await log.listThreads()).items)
     equal(await listed(), ['c', 'd', 'a', 'b'], 'the threads')
     await given.create('turn-2', { threadId: 'a' })
     await under.elapse(3)
@@ -71,7 +71,7 @@ export const listingCases: Cases = {
     equal(await listed(), expected, 'the threads after a put')
     for (let limit = 1; limit <= 5; limit++) {
       const pages = await pagesOf((options) => log.listThreads(options), limit)
-      const ids = pages.map((page) => page.map(({ threadId }) => threadId))
+      const ids = pages.map(threadIdsOf)
       equal(ids, inPages(expected, limit), `pages of ${limit}`)
     }
   },
@@ -165,7 +165,7 @@ export const listingCases: Cases = {
       ok(page.nextCursor !== undefined, 'there is no next page')
     }
     const pages = await pagesOf((options) => log.listThreads(options), 67)
-    const listed = pages.flat().map(({ threadId }) => threadId)
+    const listed = threadIdsOf(pages.flat())
     equal(listed.toSorted(), threadIds.toSorted(), 'all threads')
   },
   'L1 an invalid limit or cursor is rejected': async (given) => {

@@ -1,6 +1,6 @@
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { codeOf, equal, ok, rejects } from './assert.ts'
-import { type Cases, LONG_MS } from './given.ts'
+import { type Cases, LONG_MS, threadIdsOf, turnIdsOf } from './given.ts'
 import { delta, eventsUpTo, eventText, outputsOf } from './texts.ts'
 
 const USAGE = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12, cached_tokens: 2 }
@@ -137,7 +137,7 @@ export const recordCases: Cases = {
     await given.create('turn-3', thread)
   },
   'D4 one of 20 concurrent creations in a thread succeeds, in all processes': async (given) => {
-    const other = (await given.under.another?.()) ?? given.log
+    const other = await given.elsewhere()
     const make = (turnId: string, index: number) =>
       (index % 2 === 0 ? given.log : other).create(
         { turnId, threadId: 'thread', owner: 'me' },
@@ -151,11 +151,7 @@ export const recordCases: Cases = {
       if (each.status === 'rejected') equal(codeOf(each.reason), 'THREAD_BUSY', 'a refusal')
     }
     const listed = await given.log.listTurns('thread')
-    equal(
-      listed.items.map(({ turnId }) => turnId),
-      [`turn-${won[0]}`],
-      'the turns of the thread',
-    )
+    equal(turnIdsOf(listed.items), [`turn-${won[0]}`], 'the turns of the thread')
     const again = await Promise.allSettled(turnIds.map(() => make(`turn-${won[0]}`, 1)))
     for (const each of again) {
       equal(each.status === 'rejected' && codeOf(each.reason), 'TURN_EXISTS', 'made once more')
@@ -168,14 +164,10 @@ export const recordCases: Cases = {
       equal((await given.log.getTurn(id))?.runId, id, 'the run')
       for (const name of LOG_NAMES) ok((await given.read(id, name)).length > 0, `${name} of ${id}`)
       const { items } = await given.log.listTurns(id)
-      equal(
-        items.map(({ turnId }) => turnId),
-        [id],
-        `the turns of thread ${id}`,
-      )
+      equal(turnIdsOf(items), [id], `the turns of thread ${id}`)
     }
     const { items } = await given.log.listThreads()
-    equal(items.map(({ threadId }) => threadId).toSorted(), IDS.toSorted(), 'the threads')
+    equal(threadIdsOf(items).toSorted(), IDS.toSorted(), 'the threads')
   },
   'L1 any other id is RECORD_INVALID': async (given) => {
     for (const id of NO_IDS) {

@@ -1,6 +1,14 @@
 import type { TurnLog, TurnPageOptions } from '@turnstream/core/internal/log/turn-log'
 import { codeOf, equal, ok, rejects } from './assert.ts'
-import { type Cases, type Given, LONG_MS, pagesOf, SHORT_MS, withRetention } from './given.ts'
+import {
+  type Cases,
+  type Given,
+  LONG_MS,
+  pagesOf,
+  SHORT_MS,
+  turnIdsOf,
+  withRetention,
+} from './given.ts'
 
 const THREAD = { threadId: 'thread' }
 const RETENTION_MS = 1000
@@ -56,7 +64,7 @@ export const replacementCases: Cases = {
         for (let limit = 1; limit <= all.length + 1; limit++) {
           const options = { first, replaced }
           const pages = await pagesOf((p) => log.listTurns('thread', { ...p, ...options }), limit)
-          const ids = pages.map((page) => page.map(({ turnId }) => turnId))
+          const ids = pages.map(turnIdsOf)
           equal(ids.flat(), first === 'oldest' ? all : all.toReversed(), `pages of ${limit}`)
           equal(ids.length, Math.ceil(all.length / limit), `the number of pages of ${limit}`)
         }
@@ -101,7 +109,7 @@ export const replacementCases: Cases = {
   },
   'V14 of several turns that replace the same one, one is created': async (given) => {
     await createAll(given, ['a', 'b'])
-    const other = (await given.under.another?.()) ?? given.log
+    const other = await given.elsewhere()
     const turnIds = ['c', 'd', 'e', 'f', 'g', 'h']
     const created = await Promise.allSettled(
       turnIds.map((turnId, at) => {

@@ -1,7 +1,5 @@
-import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
-import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import { type Cases, type Given, LONG_MS, readAll, SHORT_MS, withRetention } from './given.ts'
+import { type Cases, LONG_MS, readAll, SHORT_MS, withRetention } from './given.ts'
 import { both } from './tenants.ts'
 import { deltas, eventsUpTo, outputsOf } from './texts.ts'
 
@@ -10,17 +8,6 @@ const RETENTION_MS = 2000
 
 /** JSON that a store might be tempted to normalize. */
 const RESPONSE = ' {"id":"run","text":"aé漢😀\u2028 \\ud83d\\u0000","n":1.0}\n'
-
-function sealEvents(log: TurnLog, lease: Lease, response = RESPONSE): Promise<string> {
-  const { events } = lease.next
-  const records = eventsUpTo(lease.runId, events + 1, events)
-  return appendTo(log, lease, 'events', records, { seal: true, response })
-}
-
-async function sealBoth(given: Given, lease: Lease, response = RESPONSE): Promise<void> {
-  await sealEvents(given.log, lease, response)
-  await given.append(lease, 'processed', outputsOf(lease.turnId, 'a'), { seal: true })
-}
 
 /** The Response of a turn, stored by the append that seals `events`. */
 export const responseCases: Cases = {
@@ -50,7 +37,7 @@ export const responseCases: Cases = {
   'L15 a Response of several megabytes comes back complete': async (given) => {
     const lease = await given.create('turn')
     const response = JSON.stringify({ text: '漢字 kana '.repeat(300_000) })
-    await sealEvents(given.log, lease, response)
+    await given.sealEvents(lease, response)
     equal(await given.log.getResponse('turn'), response, 'the Response')
   },
   'L15 a Response without the seal of events is RECORD_INVALID': async (given) => {
@@ -60,44 +47,44 @@ export const responseCases: Cases = {
     const outputs = outputsOf('turn', 'a')
     const processed = given.append(lease, 'processed', outputs, { seal: true, response })
     await rejects(processed, 'RECORD_INVALID', 'the seal of processed')
-    await rejects(sealEvents(log, lease, '"\ud83d"'), 'RECORD_INVALID', 'half a character')
-    await sealEvents(log, lease)
+    await rejects(given.sealEvents(lease, '"\ud83d"'), 'RECORD_INVALID', 'half a character')
+    await given.sealEvents(lease, RESPONSE)
     equal(await log.getResponse('turn'), RESPONSE, 'the Response')
   },
   'L15 a repeated seal keeps the first Response': async (given) => {
     const lease = await given.create('turn')
-    await sealEvents(given.log, lease)
-    await sealEvents(given.log, lease, '"other"')
+    await given.sealEvents(lease, RESPONSE)
+    await given.sealEvents(lease, '"other"')
     equal(await given.log.getResponse('turn'), RESPONSE, 'the Response')
-    await sealEvents(given.log, await given.create('bare'), '""')
+    await given.sealEvents(await given.create('bare'), '""')
     equal(await given.log.getResponse('bare'), '""', 'an empty Response')
   },
   'L15 a seal whose records are already stored adds the Response': async (given) => {
     const lease = await given.create('turn')
     await given.append(lease, 'events', eventsUpTo('turn', 2))
-    await sealEvents(given.log, lease)
+    await given.sealEvents(lease, RESPONSE)
     equal(await given.log.getResponse('turn'), RESPONSE, 'the Response')
   },
   'L15 a lost lease stores no Response, but the new owner does': async (given) => {
     const { log } = given
     const lost = await given.createOrphan('turn')
     const heir = await log.claim('turn', 'heir', LONG_MS)
-    await rejects(sealEvents(log, lost, '"lost"'), 'LEASE_LOST', 'the seal of the old lease')
+    await rejects(given.sealEvents(lost, '"lost"'), 'LEASE_LOST', 'the seal of the old lease')
     equal(await log.getResponse('turn'), undefined, 'the Response before the seal')
-    await sealEvents(log, heir)
+    await given.sealEvents(heir, RESPONSE)
     equal(await log.getResponse('turn'), RESPONSE, 'the Response')
   },
   'L15 a claim after the seal of events keeps the Response': async (given) => {
     const { log } = given
     const lease = await given.create('turn', {}, SHORT_MS)
-    await sealEvents(log, lease)
+    await given.sealEvents(lease, RESPONSE)
     await given.under.elapse(SHORT_MS)
     const heir = await log.claim('turn', 'heir', LONG_MS)
     await given.append(heir, 'processed', outputsOf('turn', 'a'), { seal: true })
     equal(await log.getResponse('turn'), RESPONSE, 'the Response')
   },
   'L15 the Response is visible in other processes and survives a restart': async (given) => {
-    await sealBoth(given, await given.create('turn'))
+    await given.seal(await given.create('turn'), RESPONSE)
     const other = await given.under.another?.()
     if (other !== undefined) equal(await other.getResponse('turn'), RESPONSE, 'in another')
     const again = await given.under.reopen?.()
@@ -106,12 +93,12 @@ export const responseCases: Cases = {
   'L15 the Response is deleted with its turn, so a recreated one has none': async (given) => {
     const { log } = given
     const turn = { threadId: 'thread', runId: 'run' }
-    await sealBoth(given, await given.create('turn', turn))
+    await given.seal(await given.create('turn', turn), RESPONSE)
     await log.deleteTurn('turn')
     equal(await log.getResponse('turn'), undefined, 'after deleteTurn')
     const lease = await given.create('turn', turn)
     equal(await log.getResponse('turn'), undefined, 'of the next turn while it runs')
-    await sealBoth(given, lease, '"next"')
+    await given.seal(lease, '"next"')
     equal(await log.getResponse('turn'), '"next"', 'of the next turn')
     await log.deleteThread('thread')
     equal(await log.getResponse('turn'), undefined, 'after deleteThread')
@@ -123,8 +110,8 @@ export const responseCases: Cases = {
     async (given) => {
       const { log } = given
       const half = await given.create('half')
-      await sealEvents(log, half)
-      await sealBoth(given, await given.create('done'))
+      await given.sealEvents(half, RESPONSE)
+      await given.seal(await given.create('done'), RESPONSE)
       equal(await log.getResponse('done'), RESPONSE, 'before')
       await given.under.elapse(RETENTION_MS * 1.5)
       await rejects(readAll(given.tail('done', 'events')), 'TURN_EXPIRED', 'a tail of events')
@@ -135,9 +122,9 @@ export const responseCases: Cases = {
   ),
   'L13 L15 a tenant gets only the Responses of its own turns': async (given) => {
     const [first, second] = both(given)
-    await sealBoth(first, await first.create('turn', { runId: 'run' }), '"first"')
+    await first.seal(await first.create('turn', { runId: 'run' }), '"first"')
     equal(await second.log.getResponse('turn'), undefined, 'of another tenant')
-    await sealBoth(second, await second.create('turn', { runId: 'run' }), '"second"')
+    await second.seal(await second.create('turn', { runId: 'run' }), '"second"')
     equal(await first.log.getResponse('turn'), '"first"', 'of the first')
     equal(await second.log.getResponse('turn'), '"second"', 'of the second')
     await first.log.deleteTurn('turn')

@@ -184,9 +184,7 @@ export const tailCases: Cases = {
     'L8 readers that keep up share the same record objects': async (given, name) => {
       const lease = await given.create('turn')
       const written = name === 'events' ? deltas('turn', 1, 8) : outputsOf('turn', 'ababab')
-      const readers = Array.from({ length: 3 }, () =>
-        given.tail('turn', name)[Symbol.asyncIterator](),
-      )
+      const readers = Array.from({ length: 3 }, () => given.iterate('turn', name))
       let same = 0
       for (const record of written) {
         const nexts = readers.map((reader) => soon(nextOf(reader)))
@@ -219,7 +217,7 @@ export const tailCases: Cases = {
   'L8 events: a slow reader gets every record': async (given) => {
     const lease = await given.create('turn')
     const written = eventsUpTo('turn', 600)
-    const iterator = given.tail('turn', 'events')[Symbol.asyncIterator]()
+    const iterator = given.iterate('turn', 'events')
     await given.append(lease, 'events', written.slice(0, 1))
     const seen = [await nextOf(iterator)]
     for (let at = 1; at < 600; at += 25) {

@@ -1,6 +1,15 @@
 import { type Lease, LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { equal, ok, rejects } from './assert.ts'
-import { type Cases, LONG_MS, pagesOf, readAll, SHORT_MS, soon, texts } from './given.ts'
+import {
+  type Cases,
+  LONG_MS,
+  pagesOf,
+  readAll,
+  SHORT_MS,
+  soon,
+  texts,
+  threadIdsOf,
+} from './given.ts'
 import { both, stateOf, writeText } from './tenants.ts'
 import { counted, delta, deltas, eventsUpTo, message } from './texts.ts'
 
@@ -56,11 +65,7 @@ export const tenantCases: Cases = {
       const ids = { turnId: 'turn', runId: 'run', threadId: 'thread', ordinal: 1, epoch: 1 }
       equal(turn, { ...turn, ...ids }, 'the record')
       equal([run, turns.items], [turn, [turn]], 'the record of the run and in the list')
-      equal(
-        threads.items.map(({ threadId }) => threadId),
-        ['thread'],
-        'the threads',
-      )
+      equal(threadIdsOf(threads.items), ['thread'], 'the threads')
       equal(
         texts(snapshot.records),
         [message('turn', 'a', `text of ${at}`)],
@@ -159,7 +164,7 @@ export const tenantCases: Cases = {
       ]
       for (const [at, each] of [first, second].entries()) {
         const pages = await pagesOf((options) => each.log.listThreads(options), limit)
-        const listed = pages.flat().map(({ threadId }) => threadId)
+        const listed = threadIdsOf(pages.flat())
         equal(listed, expected[at], `the threads on pages of ${limit}`)
         ok(
           pages.every(({ length }) => length <= limit),

@@ -1,6 +1,6 @@
 import { LOG_NAMES, type TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { codeOf, equal, ok } from './assert.ts'
-import { type Cases, type Given, LONG_MS, readAll, START } from './given.ts'
+import { type Cases, type Given, LONG_MS, readAll, START, threadIdsOf } from './given.ts'
 import { deltas } from './texts.ts'
 
 /** Every call that takes a turn, run or thread id, as text: its result or its error. */
@@ -129,7 +129,7 @@ export const tenantSecretCases: Cases = {
     for (const place of places) {
       for (const time of [0, 1, updatedAt, late, 999_999_999_999_999]) {
         const { items } = await own.log.listThreads({ cursor: `${time}:${place}` })
-        const found = items.map(({ threadId }) => threadId)
+        const found = threadIdsOf(items)
         const what = `the threads after ${time}:${JSON.stringify(place.slice(0, 40))}`
         ok(found.length <= 1, `${what} are ${found.join(' ')}`)
         if (time >= late) equal(found, ['m'], what)

@@ -262,10 +262,7 @@ export interface Outcome {
   readonly error?: ErrorObject
 }
 
-/**
- * Returns the outcome from the terminal event. With `isBrief`, without the message of an error, which may quote the
- * request.
- */
+/** The outcome by the terminal event. With `isBrief`, without an error's message, which may quote the request. */
 export function outcomeOf(last: StreamEvent, isBrief = false): Outcome {
   const event = normalizeEvent(last)
   const fault = streamEventFault(event)
@@ -307,10 +304,7 @@ export interface NewestOutput {
   readonly firstSeq: number
 }
 
-/**
- * Returns the last output of each key, in order of first appearance. The others are never read, so they are not encoded:
- * each repeats the whole text of its item. `first` is the seq of `outputs[0]`.
- */
+/** The last output of each key, in order of first appearance: others are never read. `first` is the first's seq. */
 export function newestOutputs(
   outputs: readonly NewOutput[],
   first: number,
@@ -334,10 +328,7 @@ interface Entry {
 
 type Mutable = { -readonly [Name in keyof OutputRecord]: OutputRecord[Name] }
 
-/**
- * The newest record of every key, in order of first appearance. Readers take what changed after their
- * position, so nothing is queued for a slow reader: superseded records are no longer here.
- */
+/** The newest record of every key, in order of first appearance. Readers take what changed since their position. */
 export class ProcessedView {
   readonly encoder = new OutputEncoder()
   // A Map keeps the position of a key that is set again.

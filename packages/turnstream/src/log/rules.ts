@@ -10,15 +10,9 @@ import {
 import { ERROR_CODES, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { EpochStart } from './offsets.ts'
 
-/**
- * Who may write what, and how long it is stored. Shared by the stores that decide in this process; the Redis
- * scripts (`redis/scripts/`) implement the same rules.
- */
+/** Who may write what. The scripts of Redis (`redis/scripts/`) implement the same rules. */
 
-/**
- * How many times longer than its logs a turn's record is stored, so that a late reader gets TURN_EXPIRED instead of
- * TURN_UNKNOWN.
- */
+/** A turn's record outlives its logs, so that a late reader gets TURN_EXPIRED instead of TURN_UNKNOWN. */
 export const RECORDS_OUTLIVE_LOGS = 4
 
 export interface LogState {

@@ -19,10 +19,7 @@ export interface LogSource<Rec extends LogRecord> {
   /** Returns the `seq` after which a reader with this cursor continues. */
   resume(cursor: { epoch: number; seq: number }): number | Resync
   read(after: number): Block<Rec> | Promise<Block<Rec>>
-  /**
-   * Resolves when there may be records after `seq`, or when `signal` aborts. Returns undefined if there
-   * already are.
-   */
+  /** Resolves when there may be records after `seq`, or at an abort; undefined if there already are. */
   changed(seq: number, signal: StopSignal): Promise<void> | undefined
   release(): void
 }

@@ -22,8 +22,7 @@ const PROGRESS_MS = 200
 
 /**
  * Rewrites the store without the free pages of deleted turns: the file never shrinks by itself. STORE_LOCKED while a
- * process uses it. The new file atomically replaces the old one once it is on disk; until then the old one is
- * untouched.
+ * process uses it. Until the new file is on disk, the old one is untouched.
  */
 export async function compactEmbeddedLog(
   directory: string,
@@ -83,10 +82,7 @@ const OLD_FORMAT = '1'
 const BATCH_RECORDS = 1000
 const BATCH_CHARS = 4 * 1024 * 1024
 
-/**
- * Rewrites a format 1 store in the current format. Requires the directory lock. The old file stays until the new one is
- * complete, so the disk needs room for both, and a killed process leaves the store unchanged.
- */
+/** Rewrites a format 1 store. Requires the directory lock. A killed process leaves the store unchanged. */
 export async function migrate(directory: string): Promise<void> {
   const file = join(directory, DATA_FILE)
   try {

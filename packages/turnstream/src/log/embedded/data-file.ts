@@ -42,10 +42,7 @@ export async function checkDataFile(file: string): Promise<number> {
   return Number(newest?.transaction ?? 0)
 }
 
-/**
- * Verifies the pages of the selected tables: see `checkPages`. Call it while LMDB does not have the file open: damaged
- * pages can crash it.
- */
+/** See `checkPages`. Call it while LMDB does not have the file open: damaged pages can crash it. */
 export async function checkTablePages(
   file: string,
   isSelected: (table: string) => boolean = () => true,
@@ -105,10 +102,7 @@ function parseMeta(page: Buffer | undefined, file: string): Newest {
 /** Holds the copy until it replaces the data file. Private, because LMDB creates copies readable by everyone. */
 const COPY_DIRECTORY = 'turns.mdb.compacting'
 
-/**
- * Atomically replaces the data file by what `write` puts into a new one, once that is on disk. Until then the old one
- * is untouched. Returns the result of `write`.
- */
+/** Atomically replaces the data file by what `write` puts into a new one, once that is on disk. */
 export async function replaceData<T>(
   directory: string,
   write: (file: string) => Promise<T>,
@@ -154,10 +148,7 @@ const RESERVE_BYTES = 1024 * 1024
 
 const BELIEVED_MS = 1000
 
-/**
- * Refuses a commit that may not fit on the disk. LMDB would report it without data loss, but lmdb 3.5.6 corrupts the
- * process memory when a write fails for lack of space, and the process crashes later.
- */
+/** Refuses a commit that may not fit on the disk: lmdb 3.5.6 corrupts the process memory when a write fails. */
 export class DiskRoom {
   readonly #directory: string
   #left = 0
@@ -186,10 +177,7 @@ export class DiskRoom {
   }
 }
 
-/*
- * File errors come in three forms: Node errors with a code, LMDB errors with a number (errno, or a negative LMDB
- * code), and failed commits, which hold the number in a promise.
- */
+/* File errors: of Node, with a code; of LMDB, with a number; of commits, which hold the number in a promise. */
 
 const { errno } = constants
 

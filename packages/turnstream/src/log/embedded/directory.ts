@@ -16,8 +16,8 @@ import {
 } from './data-file.ts'
 
 /**
- * Creates the store directory and its missing parents, private to the owner. Returns false if it exists. Does not use
- * recursive `mkdir`: in Node 20 that hangs if the system refuses with ENOENT, as in `/proc`.
+ * Creates the directory and its parents, private to the owner; false if it exists. Does not use recursive `mkdir`: in
+ * Node 20 that hangs if the system refuses with ENOENT, as in `/proc`.
  */
 export async function makeDirectory(directory: string): Promise<boolean> {
   if (await isDirectory(directory)) return false
@@ -69,11 +69,9 @@ const OWNER_FILE = 'owner.mdb'
 const REPLY_MS = 500
 
 /**
- * Locks a directory until the returned function is called. STORE_LOCKED if it has another owner, in this process or
- * another. Each owner becomes a reader of a small LMDB file in the directory, then checks for other readers. LMDB's
- * reader table uses locks that the kernel releases when a process dies, so `kill -9` needs no cleanup. Each process
- * checks only after it is visible itself: of two concurrent ones both may be refused, but never both admitted.
- * `lockPath` covers a directory that was removed or replaced since.
+ * Locks a directory until the returned function is called. STORE_LOCKED if it has another owner. Each owner becomes a
+ * reader of a small LMDB file, then checks for others: of two concurrent ones both may be refused, but never both
+ * admitted. The kernel releases LMDB's reader locks when a process dies, so `kill -9` needs no cleanup.
  */
 export async function lockDirectory(directory: string): Promise<() => Promise<void>> {
   const file = join(directory, OWNER_FILE)
@@ -114,10 +112,9 @@ function otherPids(table: string): number[] {
 }
 
 /**
- * Locks the path of a store for this process until the returned function is called. STORE_LOCKED if another process of
- * this user has it; `directory` must exist. The locks inside the directory vanish with it. This one survives when the
- * directory is removed and recreated, so no second process can start there. It is a socket in Linux's abstract
- * namespace: the kernel frees it when the process ends, and nothing is left on disk. Other systems have no such lock.
+ * Locks the path of a store, which must exist. The locks inside the directory vanish with it; this one stays, so no
+ * second process can start in a recreated directory. It is a socket in Linux's abstract namespace, which the kernel
+ * frees when the process ends. Other systems have no such lock.
  */
 export async function lockPath(directory: string): Promise<() => Promise<void>> {
   if (process.platform !== 'linux') return async () => {}
@@ -160,10 +157,7 @@ async function findOwner(name: string): Promise<string> {
 /** With another lock file, another process could write to the same data. */
 export const STORE_FILES = [DATA_FILE, `${DATA_FILE}-lock`, OWNER_FILE, `${OWNER_FILE}-lock`]
 
-/**
- * The files that a store was opened with. LMDB continues to write to a removed or replaced file, and everything it then
- * acknowledges is lost with the process.
- */
+/** The files of a store. LMDB continues to write to a removed file, and loses it with the process. */
 export class StoreFiles {
   readonly #directory: string
   readonly #files: readonly { readonly path: string; readonly identity: string | undefined }[]

@@ -32,10 +32,9 @@ import {
 } from './stored-turn.ts'
 
 /**
- * The turns, threads and keyed records of one tenant in one directory of one process. Writes are decided in memory, by
- * the rules shared by all backends, and stored by group commit. Nothing is visible or acknowledged before it is stored.
- * Open turns and those with readers are in memory, once each and by id: building a store key for every token would be too
- * expensive.
+ * One tenant in one directory of one process. Writes are decided in memory and stored by group commit; nothing is
+ * visible or acknowledged before it is stored. Open turns and those with readers are in memory, once each and by id:
+ * building a store key for every token would be too expensive.
  */
 export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
   readonly keys: TenantKeys

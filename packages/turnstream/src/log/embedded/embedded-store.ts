@@ -23,10 +23,7 @@ const COMMIT_INTERVAL_MS = 30
 /** How often an idle store checks that its files exist. */
 const FILES_CHECK_MS = 1000
 
-/**
- * Tables whose pages are verified when a store is opened: what they lost would be missing from lists, or unknown. The
- * others are larger, and what they lost is detected when an ended turn is read.
- */
+/** Tables verified when a store is opened: losses would be missing from lists. In others, reads detect them. */
 const LISTS = new Set([
   'store',
   'turns',
@@ -164,9 +161,8 @@ export class EmbeddedStore {
   }
 
   /**
-   * Reads the open turns of all tenants at startup, and stores lines that only the journal has as chunks, so that the
-   * journal starts empty. Ended turns are not read. A turn with damaged parts becomes STORE_CORRUPT; others are
-   * unaffected.
+   * Reads the open turns of all tenants at startup, and stores the journal's lines as chunks, so that it starts empty.
+   * A turn with damaged parts becomes STORE_CORRUPT; others are unaffected.
    */
   async #recover(onDamage?: (error: TurnstreamError) => void): Promise<void> {
     const turns = new Map<number, EmbeddedTurn>()

@@ -222,10 +222,7 @@ export class EmbeddedThreads {
     }
   }
 
-  /**
-   * Removes the thread at an index position if it has expired. Also removes an unreadable record, unless the thread has
-   * turns; then STORE_CORRUPT is reported.
-   */
+  /** Removes the thread at an index position if it has expired, or is unreadable and without turns. */
   async sweep({ threadId, updatedAt }: ThreadPlace): Promise<void> {
     const key = this.#keys.of(threadId)
     const { threads, recency } = this.#store.env.tables

@@ -45,10 +45,7 @@ interface Version extends Readonly<Heads> {
   readonly state: WriteState
 }
 
-/**
- * A turn that is open or has readers, in two versions: decided, which writers are checked against, and committed,
- * which readers see. After each commit they are equal, whether it succeeded or failed.
- */
+/** A turn that is open or has readers: as decided, for its writers, and as committed, for its readers. */
 export class EmbeddedTurn extends LocalTurn {
   readonly #store: EmbeddedStore
   readonly keys: TenantKeys

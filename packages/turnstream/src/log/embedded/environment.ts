@@ -130,8 +130,8 @@ export class Environment {
   }
 
   /**
-   * Writes all pages in use to a new file. Creates a small free list: lmdb 3.5.6 fails or crashes when the first commit
-   * to a file without one frees more than about 250 pages.
+   * Writes all pages in use to a new file, with a small free list: without one, lmdb 3.5.6 fails or crashes when the
+   * first commit frees more than about 250 pages.
    */
   async copyTo(file: string): Promise<void> {
     await this.#root.backup(file, true)
@@ -226,10 +226,7 @@ function damaged(file: string, detail: string): TurnstreamError {
 const TEXT_SUM = 8
 const BYTES_SUM = 4
 
-/**
- * A table whose values carry a CRC-32 of table, key and value. LMDB has no checksums, and would return the content of a
- * damaged page or another key's value. Reading such a value is STORE_CORRUPT.
- */
+/** A table whose values carry a CRC-32 of table, key and value: LMDB has no checksums. STORE_CORRUPT on a mismatch. */
 abstract class CheckedTable<Value extends string | Uint8Array> {
   readonly name: string
   readonly #db: Database<Value>

@@ -53,9 +53,8 @@ const BUSY_RATE = 6000
 const NEWEST = 0.3
 
 /**
- * Stores decisions by group commit. The cost of a commit does not depend on its size, so everything that arrives while
- * one is in flight goes into the next. Under load commits are up to `intervalMs` apart; an idle store commits at once.
- * Uses real time, not a `Clock`: times only balance the cost of commits.
+ * Stores decisions by group commit: what arrives while a commit is in flight goes into the next. Under load commits are
+ * up to `intervalMs` apart, in real time; an idle store commits at once.
  */
 export class GroupCommit {
   readonly journal: Journal
@@ -75,9 +74,7 @@ export class GroupCommit {
     this.#intervalMs = intervalMs
   }
 
-  /**
-   * Resolves when the turn's decisions and the change are stored. Rejects when they are not, nor anything after them.
-   */
+  /** Resolves when the turn's decisions and the change are stored; rejects when neither is. */
   store(turn: EmbeddedTurn | undefined, change?: Change): Promise<void> {
     this.add(turn, change)
     return this.#group.stored
@@ -243,9 +240,8 @@ export class JournalEntry {
 }
 
 /**
- * Lines that no chunk holds yet. One entry per commit holds the lines of all turns: a key per line would cost several
- * times as much. Entries are removed in order, once no turn needs them. A turn that fills its chunk slowly would block
- * later entries, so in a long journal its chunk is stored early.
+ * Lines that no chunk holds yet, in one entry per commit: a key per line would cost several times as much. Entries are
+ * removed in order, once no turn needs them. In a long journal, the chunks of slow turns are stored early.
  */
 export class Journal {
   readonly #table: Table

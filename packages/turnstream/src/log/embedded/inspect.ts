@@ -28,9 +28,8 @@ export interface EmbeddedFacts {
 }
 
 /**
- * Verifies the store in a directory without changing it. Rejects like `openEmbeddedLog`: STORE_LOCKED if a process has
- * it, STORE_READ_ONLY, STORE_VERSION, STORE_CORRUPT. Locks the store meanwhile. LMDB can crash on damaged pages: run
- * this in a separate process.
+ * Verifies the store in a directory, locked but unchanged. Rejects like `openEmbeddedLog`. LMDB can crash on damaged
+ * pages: run this in a separate process.
  */
 export async function inspectEmbeddedLog(
   directory: string,

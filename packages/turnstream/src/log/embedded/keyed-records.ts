@@ -10,7 +10,7 @@ const KEYS_PER_STEP = 100
 
 /*
  * The values of a key are one record of the table `store`, under `note <key>`. Its entry in the sweeper's index has the
- * expiry of the last one. Neither needs a table that older stores lack. The keyed records of a turn are in its record.
+ * expiry of the last one.
  */
 function recordKey(key: string): string {
   return `note ${key}`

@@ -65,9 +65,8 @@ export interface Newest {
 }
 
 /**
- * Verifies the B-trees of the selected tables, of the list of tables, and of the free list, without LMDB, which has no
- * checksums: a damaged page can crash it, or hide records. Every page must be in its place, each tree must have as many
- * records as it says, and their keys must be in order. STORE_CORRUPT names the tree. Values are not read.
+ * Verifies the B-trees of the selected tables without LMDB, which a damaged page can crash. Every page must be in its
+ * place, each tree must have as many records as it says, and their keys must be in order. Values are not read.
  */
 export async function checkPages(
   file: string,

@@ -78,9 +78,9 @@ function valuesOf(approvals: unknown): TurnValues {
 const TOO_LONG = 401
 
 /**
- * Keys for the ids of a tenant: unchanged for `default`, prefixed with its name and a space for others. Stored ids
- * contain no space, but requested ones may: these are looked up behind the name `default`, where nothing is stored. So
- * no text maps to the same key for two tenants. (An array would not work: lmdb joins its parts with an unescaped NUL.)
+ * Keys for the ids of a tenant: unchanged for `default`, behind its name and a space for others. Stored ids contain no
+ * space; requested ones that do are looked up behind the name `default`, where nothing is stored. (An array would not
+ * work: lmdb joins its parts with an unescaped NUL.)
  */
 export class TenantKeys {
   readonly tenant: string

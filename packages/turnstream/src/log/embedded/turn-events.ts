@@ -35,9 +35,8 @@ interface Extent {
 }
 
 /**
- * The log `events` of a turn. New lines go to the shared journal and stay in memory until their chunk is complete, then
- * they are stored as one value. A chunk is complete with its 256th line, with a long line, with the last line of an epoch,
- * and when the log is sealed.
+ * The log `events` of a turn. New lines go to the shared journal until their chunk is complete: with its 256th line, a
+ * long line, the last line of an epoch, or the seal.
  */
 export class TurnEvents {
   /** The oldest journal entry with a line that no chunk holds yet; set by the journal. */
@@ -52,10 +51,7 @@ export class TurnEvents {
   /** Positions after the last successful commit, and after the one in flight. */
   #committed: Extent = { chunk: this.#chunk, lines: 0, stored: 0 }
   #writing: Extent | undefined
-  /**
-   * Visible records of the newest chunk, while there are readers. Otherwise only the lines are stored: the records of
-   * all turns would dominate garbage collection.
-   */
+  /** Visible records of the newest chunk, while there are readers: all turns' would dominate garbage collection. */
   #live: { first: number; epoch: number; records: StoredEvent[] } | undefined
   #readers = 0
 
@@ -251,10 +247,7 @@ export interface RecordRun {
 
 const CACHED_CHARS = 8 * 1024 * 1024
 
-/**
- * Decoded chunks of event logs. Recently read ones are cached, so that many readers joining a turn at once share the
- * same record objects.
- */
+/** Decoded chunks of event logs, cached so that many readers joining at once share the same record objects. */
 export class Chunks {
   readonly table: ByteTable
   // Least recently read first: a Map preserves insertion order.
@@ -311,10 +304,7 @@ function compress(text: string): Uint8Array {
   return deflateRawSync(text, { level: 3, windowBits: 12, memLevel: 5 })
 }
 
-/**
- * The same format without compression, which takes 10 ms per megabyte: most of a long line is images. Each step, and then
- * storing the result, has an iteration of the event loop for itself.
- */
+/** The same without compression, which takes 10 ms per megabyte. Each step has an event loop iteration for itself. */
 async function wrap(lines: readonly string[]): Promise<Uint8Array> {
   await nextSlice()
   const text = lines.join('\n')

@@ -13,10 +13,7 @@ interface Snapshot {
   readonly firstSeq: number
 }
 
-/**
- * The log `processed` of a turn: the newest snapshot of each key, stored at the key's position in order of first
- * appearance. A newer snapshot overwrites the older one.
- */
+/** The log `processed` of a turn: the newest snapshot of each key, at its position in order of first appearance. */
 export class TurnProcessed {
   readonly #number: number
   readonly #table: Table
@@ -31,10 +28,7 @@ export class TurnProcessed {
     this.#table = table
   }
 
-  /**
-   * Adds the newest outputs from `from` to before `end` to the commit; `first` is the seq of the first of all. Changes
-   * nothing if it throws: an output without JSON must not fail the commit of all turns.
-   */
+  /** Stages the newest outputs from `from` to before `end`; `first` is the seq of the first. All or none. */
   stage(
     epoch: number,
     outputs: readonly NewOutput[],
@@ -121,10 +115,7 @@ function format({ seq, record, firstSeq }: Snapshot): string {
   return `${JSON.stringify([seq, key, eventId, timestamp, 0, firstSeq])}\n${data}`
 }
 
-/**
- * Older versions did not store the first seq: then it is only known to follow the start of the log. Some wrote a JSON
- * string of JSON that UTF-8 could not encode, marked with a 1 in the envelope.
- */
+/** Older versions stored no first seq; some marked a JSON string of JSON with a 1 in the envelope. */
 function parse(text: string, epochs: readonly EpochStart[]): Snapshot {
   const end = text.indexOf('\n')
   const head = parseJsonSafe(text.slice(0, end))

@@ -17,10 +17,7 @@ interface Channel {
   working: Promise<void> | undefined
 }
 
-/**
- * Notifies listeners of possible changes in the store, over one shared connection. Notifications may be lost, so
- * listeners also poll periodically and after a reconnect.
- */
+/** Notifies listeners of possible changes. Notifications may be lost, so it also polls, and after a reconnect. */
 export class ChangeNotifier {
   readonly #connection: RedisConnection
   readonly #clock: Clock

@@ -30,10 +30,7 @@ interface PendingCommand {
   reject(error: unknown): void
 }
 
-/**
- * Sends scripts and commands, and retries them while the server is unavailable. Everything sent here may run twice, so
- * scripts are idempotent.
- */
+/** Sends scripts and commands, with retries while the server is unavailable: all must be idempotent. */
 export class RedisClient {
   readonly #connection: RedisConnection
   readonly #unavailableAfterMs: number

@@ -273,10 +273,7 @@ function pinging(options: redis.RedisSentinelOptions['nodeClientOptions'], event
   return { pingInterval, ...options, socket }
 }
 
-/**
- * Waits for the first connection, and destroys it on a failure. The client has no handshake timeout, and a Sentinel client
- * looks for a master forever.
- */
+/** Waits for the first connection: the client has no handshake timeout, and Sentinel looks for a master forever. */
 async function within(
   { clock, limitMs }: Events,
   connected: Promise<unknown>,
@@ -313,8 +310,8 @@ interface Watched {
 }
 
 /**
- * Pings every connection and discards those that are silent or break the protocol. The client does neither: every write
- * resets its socket timeout, and after a malformed reply it continues, so replies may go to the wrong commands.
+ * Pings every connection and discards those that are silent or break the protocol. In the client, every write resets
+ * the socket timeout, and replies after a malformed one may go to the wrong commands.
  */
 class Watch {
   readonly #link: Link

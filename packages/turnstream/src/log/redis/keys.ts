@@ -3,11 +3,9 @@ import { ID_PATTERN } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 
 /*
- * All keys of the store. Keys of one script share a hash tag, so that they are in one Cluster slot: log A with its
- * run, log B with its turn, a thread with its list of turns, the values of a key with the calls that change them. The
- * text before the tag names tenant and content: `codex:run:`, or `codex:<tenant>:run:` for tenants other than
- * `default`. Tenant names contain no colon or brace, and ids occur only inside the tag, so no id can address another
- * tenant.
+ * All keys of the store. Keys of one script share a hash tag, so that they are in one Cluster slot. The text before the
+ * tag names tenant and content: `codex:run:`, or `codex:<tenant>:run:` for tenants other than `default`. Ids occur only
+ * inside the tag, so none can address another tenant.
  */
 
 export type RunKeys = ReturnType<RedisKeys['run']>
@@ -65,10 +63,7 @@ export class RedisKeys {
     return { record, turns: `${record}:turns`, replaced: `${record}:replaced` } as const
   }
 
-  /**
-   * `<expiry>:<value>` of each value of a key of the tenant, newest last, and the result of one call, while it may be
-   * retried. `callId` identifies the call with its retries.
-   */
+  /** `<expiry>:<value>` of each value, newest last, and the result of one call, while it may be retried. */
   keyedRecord(key: string, callId: string) {
     const values = `${this.#prefix}:note:{${tagOf(key)}}`
     return { values, call: `${values}:call:${callId}` } as const
@@ -94,10 +89,7 @@ export class RedisKeys {
   }
 }
 
-/**
- * A requested id may be invalid: empty, starting with a brace, or with a lone surrogate. Client and server would then
- * disagree on the slot. A space makes it a tag under which nothing is stored.
- */
+/** Client and server could disagree on the slot of an invalid id. A space makes it a tag that stores nothing. */
 function tagOf(id: string): string {
   return ID_PATTERN.test(id) ? id : ` ${JSON.stringify(id)}`
 }

@@ -10,10 +10,7 @@ export interface IndexedTurn extends Orphan {
   readonly score: string
 }
 
-/**
- * Open turns of all tenants by lease expiry. Only an index: the turn record decides. Members are the id for `default`,
- * `<tenant> <id>` for other tenants: ids contain no space.
- */
+/** Open turns of all tenants by lease expiry: `<id>`, or `<tenant> <id>`. Only an index: the turn record decides. */
 export class LeaseIndex {
   readonly #key: string
   readonly #client: RedisClient
@@ -68,10 +65,7 @@ function indexedTurn(member: string, score: string): IndexedTurn {
 /** Members of the index read at once while skipping other tenants. */
 const PAGE = 100
 
-/**
- * Finds abandoned turns of one tenant or all, by the shared index: the cost does not depend on the number of tenants.
- * The index may be stale: each turn is checked, and wrong entries are corrected.
- */
+/** Finds abandoned turns of one tenant or all. The index may be stale: wrong entries are corrected. */
 export async function findOrphans(
   leases: LeaseIndex,
   logOf: (tenant: string) => { isOrphan(turn: IndexedTurn): Promise<boolean> },

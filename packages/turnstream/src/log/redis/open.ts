@@ -13,10 +13,7 @@ import { storeError } from './replies.ts'
 import { SharedReaders } from './shared-readers.ts'
 import { AppendQueue } from './writer.ts'
 
-/**
- * How to reach the server: a URL, or the options of `@redis/client`, passed on unchanged: TLS, users, sockets,
- * Sentinel, Cluster. Valkey works like Redis.
- */
+/** How to reach the server: a URL, or the options of `@redis/client`, passed on unchanged. */
 export type RedisServer =
   | { readonly url?: string; readonly client?: undefined }
   | { readonly client: RedisClientOptions }
@@ -30,10 +27,7 @@ export type RedisLogOptions = RedisServer & {
   readonly retentionMs?: number
   /** How long to retry a call while the server is unavailable, before STORE_UNAVAILABLE. 5 s by default. */
   readonly unavailableAfterMs?: number
-  /**
-   * How long a ping may be unanswered before the connection is replaced. 3 s by default. Calls in flight are retried on
-   * the new connection.
-   */
+  /** How long a ping may be unanswered before the connection is replaced and calls are retried. 3 s by default. */
   readonly silentAfterMs?: number
   /** Callback for background failures: lost connections, and maintenance that will be retried. */
   readonly onError?: (error: unknown) => void

@@ -16,10 +16,7 @@ import { Threads } from './threads.ts'
 import { checkNotExpired, isSealed, type TurnMeta, TurnRecords } from './turn-records.ts'
 import { openWriter, type WriterStore } from './writer.ts'
 
-/**
- * Minimum time a turn being created stays in the index. After that others treat it as never created, and it must be
- * recreated.
- */
+/** How long a turn being created stays in the index. After that it counts as never created. */
 const CREATE_MS = 2000
 
 /** A claim takes milliseconds; after this it is considered dead. */
@@ -31,8 +28,8 @@ const FENCE_MS = 60 * 60 * 1000
 type NewRun = Pick<log.Lease, 'creation' | 'epoch'>
 
 /**
- * The log of one tenant. Record, run and thread are in three slots, so operations take several steps.
- * A process may die after any of them: the order lets the next caller detect this and continue.
+ * The log of one tenant. Record, run and thread are in three slots. A process may die between two steps: their order
+ * lets the next caller continue.
  */
 export class RedisLog implements log.TurnLog {
   readonly keyedRecords: log.KeyedRecords
@@ -264,10 +261,7 @@ export class RedisLog implements log.TurnLog {
     throw new TurnstreamError('TURN_EXISTS', `${turnId} exists only in part`)
   }
 
-  /**
-   * Fences log A first, then log B; see the scripts. Log A must be unchanged since before the lease was seen to have
-   * expired: then no other claim came in between.
-   */
+  /** Fences log A first, if it is unchanged since before the lease expired: then no other claim came in between. */
   async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
     const seen = await this.#claimable(turnId)
     const { runId, creation } = seen
@@ -425,10 +419,7 @@ export class RedisLog implements log.TurnLog {
     ])
   }
 
-  /**
-   * Removes a turn in any state. The run first: half a turn can be removed again. Its own slot last: until then it
-   * cannot be recreated. With `only`, just the turn of that creation.
-   */
+  /** Removes a turn, or only that creation. The run first: half a turn can be removed again, but not recreated. */
   async #remove(turnId: string, only?: string): Promise<boolean> {
     const seen = await unlessDamaged(this.#records.processed(turnId), null)
     if (seen === undefined) return false

@@ -80,9 +80,7 @@ export async function unlessDamaged<T, Other>(
   }
 }
 
-/*
- * Server errors begin with a word in capitals; all others are connection errors.
- */
+/* Server errors begin with a word in capitals; all others are connection errors. */
 
 // Temporary: server startup, failover, or slot migration.
 const PASSING = new Set([

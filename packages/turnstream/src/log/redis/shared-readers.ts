@@ -43,10 +43,7 @@ function parseReading(reply: unknown): Reading | 'gone' | 'expired' {
   return { creation, state: parseState(text(state)), epochs: parseEpochs(epochs), parts }
 }
 
-/**
- * One log of one turn, shared by all readers in this process and read from the store once for all of them. Readers
- * never wait for each other.
- */
+/** One log of one turn, read once for all readers in this process. Readers never wait for each other. */
 abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
   readonly turnId: string
   readers = 0
@@ -116,10 +113,7 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
     return !this.hasEnded && this.view?.sealed === false
   }
 
-  /**
-   * Applies a reply if it is for this log. A log that existed and is missing has been deleted, even if another one has
-   * the same id now.
-   */
+  /** Checks that a reply is for this log: another turn may have the same id now. */
   protected seen(reply: unknown): Reading {
     const reading = parseReading(reply)
     if (reading === 'expired') this.end('TURN_EXPIRED')

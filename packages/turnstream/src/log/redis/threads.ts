@@ -167,10 +167,7 @@ export class Threads {
     return (await this.#client.command('ZSCORE', turns, turnId)) !== null
   }
 
-  /**
-   * Reserves the thread for a new turn. THREAD_BUSY while it has another open turn; TURN_UNKNOWN or TURN_REPLACED if
-   * the turn cannot replace another.
-   */
+  /** Reserves the thread for a new turn: THREAD_BUSY, or TURN_UNKNOWN or TURN_REPLACED for what it replaces. */
   async openTurn(turn: log.NewTurn, leaseMs: number): Promise<OpenedTurn> {
     const { turnId, threadId, threadTitle = '' } = turn
     const replaces = await this.#replaced(turn)
@@ -226,10 +223,7 @@ export class Threads {
     await this.#run(scripts.CLOSE_TURN, threadId, args)
   }
 
-  /**
-   * Removes a thread and its turns. Meanwhile the thread gets no turns, and a turn being created finds that it is no
-   * longer listed. A crash in between leaves a thread with fewer turns.
-   */
+  /** Removes a thread, which gets no turns meanwhile, and its turns. After a crash it has fewer turns. */
   async remove(
     threadId: string,
     removeTurn: (turnId: string) => Promise<unknown>,

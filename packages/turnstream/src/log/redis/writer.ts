@@ -62,9 +62,8 @@ class AppendBatch {
 }
 
 /**
- * Append queue: sends the appends of different turns in the same event loop iteration as one call. For a single record,
- * calling a script costs more than running it. Each append is checked and answered separately. A Cluster takes only one
- * per call, because their slots differ.
+ * Sends the appends of different turns in the same event loop iteration as one call: calling a script costs more than
+ * running it. Each is answered separately. A Cluster takes one per call, because their slots differ.
  */
 export class AppendQueue {
   readonly #client: RedisClient
@@ -76,10 +75,7 @@ export class AppendQueue {
     this.#maxAppends = spansSlots ? MAX_APPENDS : 1
   }
 
-  /**
-   * For a script that takes any number of appends in order, and returns those it refused: the position of each, from 1,
-   * and the state it found.
-   */
+  /** For a script that returns the appends it refused: the position of each, from 1, and the state it found. */
   add(script: Script, appender: Appender, keys: readonly string[], args: readonly string[]): void {
     const batch = this.#batches.get(script) ?? this.#begin(script)
     batch.add(appender, keys, args)
@@ -152,9 +148,8 @@ export interface WriterStore
 }
 
 /**
- * Sends the records of one log of a turn in order, one batch at a time; records that arrive meanwhile form the next
- * batch. A broken connection can neither reorder records nor leave a gap: the batch is sent again, and the store
- * already has it or not.
+ * Sends the records of one log in order, one batch at a time. A broken connection can neither reorder records nor leave
+ * a gap: the batch is sent again, and the store already has it or not.
  */
 abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> implements Appender {
   protected readonly store: WriterStore
@@ -258,8 +253,8 @@ class EventsWriter extends RedisWriter<'events'> {
   readonly #keys = this.store.keys.run(this.lease.runId)
   readonly #encoder = new EventEncoder()
   /**
-   * The newest record of an open log, if this writer added it. Only then may the next one be added by its id alone;
-   * other paths compare the creation, which distinguishes a later turn with the same id.
+   * The newest record, if this writer added it: only then may the next be added by its id alone, because other paths
+   * compare the creation.
    */
   #written: number | undefined
   readonly #live = new LiveLines()
@@ -352,10 +347,7 @@ const MAX_LIVE_CHARS = 16 * 1024
 /** Texts joined at a time. Until then each may retain the event it was sliced from. */
 const MAX_LIVE_PARTS = 32
 
-/**
- * Lines of log A that are in no chunk yet, while one writer knows them all. With them a chunk can be written directly;
- * otherwise a script reads each line, at about half the cost of adding it.
- */
+/** Live lines, while one writer knows them all: a chunk can then be written without reading each by a script. */
 export class LiveLines {
   #parts: string[] | undefined
   #chars = 0
@@ -389,10 +381,7 @@ export class LiveLines {
   }
 }
 
-/**
- * Writes log B. Remembers the entry of every key, so that the script need not search for superseded ones. Reads the log
- * once if another writer wrote it.
- */
+/** Writes log B. Remembers the entry of every key, so that the script need not search for superseded ones. */
 class ProcessedWriter extends RedisWriter<'processed'> {
   readonly #keys = this.store.keys.turn(this.lease.turnId)
   readonly #encoder = new OutputEncoder()

@@ -1,10 +1,7 @@
 import { script } from '../client.ts'
 import { NOW } from './log.ts'
 
-/*
- * A call may run twice when its reply is lost. By then another process may have consumed the value, so the outcome of
- * each call is stored until it can no longer be retried.
- */
+/* A call may run twice when its reply is lost, so its outcome is stored until it can no longer be retried. */
 
 /** Script part: `valueOf(entry)` is its value, or nothing when it has expired. */
 const VALUE_OF = `${NOW}

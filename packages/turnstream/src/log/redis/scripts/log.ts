@@ -8,8 +8,7 @@ local function text(ms) return string.format('%.0f', ms) end
 `
 
 /**
- * Script part: `stateOf(state, events)` is the state of log A. The stored state has its epoch and whether it is sealed.
- * The head of an open log is the last id of its stream, so that an append need not write it.
+ * Script part: `stateOf(state, events)` is the state of log A. The head of an open log is the last id of its stream.
  */
 export const EVENTS_STATE = `
 local function stateOf(state, events)
@@ -30,10 +29,7 @@ export const READ_EVENTS_STATE = script(`${EVENTS_STATE}
 if redis.call('HGET', KEYS[3], 'creation') ~= ARGV[1] then return false end
 return stateOf(KEYS[1], KEYS[2])`)
 
-/*
- * An append succeeds only in the state it expects. Otherwise it changes nothing and returns the state it found.
- * Notifications are empty, on a channel with the name of the stream.
- */
+/* An append changes nothing unless it finds the state it expects. Notifications are empty, on the stream's name. */
 
 /**
  * Adds a line to the `events` of any number of turns, for writers that wrote the previous one themselves: the id

@@ -1,9 +1,7 @@
 import { script } from '../client.ts'
 import { NOW } from './log.ts'
 
-/*
- * Scripts of a thread have three keys: thread, turns, replaced.
- */
+/* Scripts of a thread have three keys: thread, turns, replaced. */
 
 /** Several turns extend the expiry of a key; the longest counts. */
 const KEEP = `
@@ -12,10 +10,7 @@ local function keep(key, ms)
 end
 `
 
-/**
- * Mark of a deletion in progress. After its time limit it is considered dead: its mark is removed, so that it notices
- * if it is not.
- */
+/** Mark of a deletion in progress. After its time limit it is removed, so that the deletion notices. */
 const IS_DELETING = `
 local function isDeleting()
   local mark, ends = unpack(redis.call('HMGET', KEYS[1], 'deletion', 'deletionUntil'))
