@@ -27,6 +27,7 @@ import {
   leaseOf,
   mayReplace,
   RECORDS_OUTLIVE_LOGS,
+  storeClosed,
   TurnExistsError,
   turnGone,
 } from './rules.ts'
@@ -264,13 +265,11 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
 
   #close(): void {
     this.#closed = true
-    for (const turn of this.turns.values()) {
-      turn.dropLogs(new TurnstreamError('STORE_CLOSED', 'the log was closed'))
-    }
+    for (const turn of this.turns.values()) turn.dropLogs(storeClosed())
   }
 
   protected override checkOpen(): void {
-    if (this.#closed) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
+    if (this.#closed) throw storeClosed()
   }
 
   protected override existing(turnId: string): MemoryTurn {

@@ -179,6 +179,10 @@ export function mayReplace(found?: ThreadRecord, replaces?: Replaced): boolean {
   return found?.creation === replaces?.creation && found?.version === replaces?.version
 }
 
+export function storeClosed(): TurnstreamError {
+  return new TurnstreamError('STORE_CLOSED', 'the log was closed')
+}
+
 /** Returns whether the same call may succeed later. */
 export function isRetryable(error: unknown): boolean {
   return error instanceof TurnstreamError && ERROR_CODES[error.code].retryable

@@ -290,14 +290,13 @@ export class Sweeper {
   }
 
   #clear(due: Due): Promise<void> {
-    const {
-      entry: [kind],
-      turn,
-    } = due
+    const { entry, turn } = due
     if (turn === undefined) return this.#clearUnreadable(due)
-    if (!isEntryOf(due.entry, turn.decided)) return this.#forget(due.entry)
+    if (!isEntryOf(entry, turn.decided)) return this.#forget(entry)
     const reason = new TurnstreamError('TURN_EXPIRED', turn.facts.turnId)
-    return kind === 'record' ? removeTurn(this.#store, turn, reason) : this.#expire(turn, reason)
+    return entry[0] === 'record'
+      ? removeTurn(this.#store, turn, reason)
+      : this.#expire(turn, reason)
   }
 
   /** The entry of a damaged turn that was deleted, and its id used again. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, sleep } from '@turnstream/core/internal/async/clock'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { storeClosed } from '../rules.ts'
 import type { RedisConnection } from './connection.ts'
 import { failureOf, storeError } from './replies.ts'
 
@@ -62,7 +63,7 @@ export class RedisClient {
   }
 
   checkOpen(): void {
-    if (this.#closed) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
+    if (this.#closed) throw storeClosed()
   }
 
   /** Refuses new calls and waits for those in flight. */

@@ -11,6 +11,11 @@ import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 export type RunKeys = ReturnType<RedisKeys['run']>
 export type TurnKeys = ReturnType<RedisKeys['turn']>
 
+/** The keys of log B as most scripts take them. */
+export function turnKeys({ meta, state, processed, items, values }: TurnKeys) {
+  return [meta, state, processed, items, values] as const
+}
+
 /** Keys of a tenant, and keys shared by all tenants. */
 export class RedisKeys {
   readonly tenant: string

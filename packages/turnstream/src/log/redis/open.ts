@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '@turnstream/core/internal/async/clock'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
+import { storeClosed } from '../rules.ts'
 import { ChangeNotifier } from './change-notifier.ts'
 import { RedisClient } from './client.ts'
 import { connect, type RedisConnection } from './connection.ts'
@@ -124,7 +125,7 @@ function createStore(connection: RedisConnection, options: StoreOptions) {
     appends: new AppendQueue(client, connection),
     leases: new LeaseIndex(new RedisKeys(prefix).leases, client, retention),
     checkOpen: () => {
-      if (closed !== undefined) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
+      if (closed !== undefined) throw storeClosed()
     },
     close: () => {
       closed ??= close()

@@ -7,7 +7,7 @@ import { type LogSource, LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type { RedisClient } from './client.ts'
 import { RedisKeyedRecords } from './keyed-records.ts'
-import { RedisKeys } from './keys.ts'
+import { RedisKeys, turnKeys } from './keys.ts'
 import { findOrphans, type IndexedTurn } from './leases.ts'
 import type { RedisStore } from './open.ts'
 import { list, storeError, text, texts, unlessDamaged } from './replies.ts'
@@ -274,10 +274,9 @@ export class RedisLog implements log.TurnLog {
     const fenced = [...fence, CLAIM_MS, keepMs, creation]
     const [epoch, events] = texts(await this.#client.run(scripts.CLAIM_EVENTS, ofRun, fenced))
     if (epoch === undefined || events === undefined) throw this.#held(turnId)
-    const ofTurn = [turn.state, turn.meta, turn.processed, turn.items, turn.values]
     const claimed = [epoch, nonce, owner, leaseMs, keepMs, creation]
     const [until, processed] = texts(
-      await this.#client.run(scripts.CLAIM_PROCESSED, ofTurn, claimed),
+      await this.#client.run(scripts.CLAIM_PROCESSED, turnKeys(turn), claimed),
     )
     if (until === undefined || processed === undefined) throw this.#held(turnId)
     const confirmed = await this.#client.run(scripts.CONFIRM_CLAIM, [run.meta], [nonce])
@@ -344,11 +343,13 @@ export class RedisLog implements log.TurnLog {
     const turn = this.#keys.turn(turnId)
     const run = this.#keys.run(runId)
     const [reply] = await Promise.all([
-      this.#client.run(
-        scripts.RENEW,
-        [turn.state, turn.meta, turn.processed, turn.items, turn.values],
-        [epoch, leaseMs, openMs, creation, isLate ? 1 : ''],
-      ),
+      this.#client.run(scripts.RENEW, turnKeys(turn), [
+        epoch,
+        leaseMs,
+        openMs,
+        creation,
+        isLate ? 1 : '',
+      ]),
       this.#client.run(scripts.KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
     ])
     return texts(reply)
@@ -409,11 +410,10 @@ export class RedisLog implements log.TurnLog {
     const logMs = this.#store.retention.contentMs(meta.processed.fields['contentMs'])
     const run = this.#keys.run(meta.runId)
     const turn = this.#keys.turn(turnId)
-    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.values]
     const keep = [logMs, recordMs]
     await Promise.all([
       this.#client.run(scripts.SETTLE, [run.meta, run.state, run.events, run.response], keep),
-      this.#client.run(scripts.SETTLE, ofTurn, keep),
+      this.#client.run(scripts.SETTLE, turnKeys(turn), keep),
       this.#threads.closeTurn(meta, turnId),
       this.#store.leases.remove(this.#named(turnId)),
     ])
@@ -436,8 +436,7 @@ export class RedisLog implements log.TurnLog {
     if (removed === 0) return false // recreated since
     await this.#threads.removeTurn(threadId, turnId)
     await this.#store.leases.remove(this.#named(turnId))
-    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.values]
-    await this.#client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])
+    await this.#client.run(scripts.REMOVE_PROCESSED, turnKeys(turn), [creation])
     return true
   }
 
@@ -452,8 +451,8 @@ export class RedisLog implements log.TurnLog {
     }
     if (threadId !== undefined) await this.#threads.removeTurn(threadId, turnId)
     await this.#store.leases.remove(this.#named(turnId))
-    const { meta, state, processed, items, values } = turn
-    await this.#client.command('DEL', meta, state, processed, items, values)
+    const [meta, ...others] = turnKeys(turn)
+    await this.#client.command('DEL', meta, ...others)
     return true
   }
 

@@ -61,22 +61,22 @@ return ends`)
 
 /**
  * Extends a lease that has not expired.
- * KEYS  state, meta, processed, items, values
+ * KEYS  meta, state, processed, items, values
  * ARGV  epoch, lease (ms), retention of an open log (ms), creation of the turn
  * Returns 'ok', the new expiry and the thread; or the reason: 'gone', 'over', or 'lost' and the state.
  */
 export const RENEW = script(`${NOW}
-local state = redis.call('GET', KEYS[1])
-local isSame = redis.call('HGET', KEYS[2], 'creation') == ARGV[4]
+local state = redis.call('GET', KEYS[2])
+local isSame = redis.call('HGET', KEYS[1], 'creation') == ARGV[4]
 if not state or not isSame then return { 'gone' } end
 if string.match(state, '^%d+') ~= ARGV[1] then return { 'lost', state } end
-if ARGV[5] == '' and now >= tonumber(redis.call('HGET', KEYS[2], 'until')) then return { 'over' } end
+if ARGV[5] == '' and now >= tonumber(redis.call('HGET', KEYS[1], 'until')) then return { 'over' } end
 local ends = text(now + ARGV[2])
-redis.call('HSET', KEYS[2], 'until', ends)
-if redis.call('HEXISTS', KEYS[2], 'settled') == 0 then
+redis.call('HSET', KEYS[1], 'until', ends)
+if redis.call('HEXISTS', KEYS[1], 'settled') == 0 then
   for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
 end
-return { 'ok', ends, redis.call('HGET', KEYS[2], 'threadId') }`)
+return { 'ok', ends, redis.call('HGET', KEYS[1], 'threadId') }`)
 
 /**
  * Extends the expiry of log A to match log B, while the turn is open.
@@ -137,23 +137,23 @@ return { raised, head }`)
 
 /**
  * Second step of a claim: raises the epoch of log B and grants the lease.
- * KEYS  state, meta, processed, items, values
+ * KEYS  meta, state, processed, items, values
  * ARGV  epoch, nonce, owner, lease (ms), retention of an open log (ms), creation of the turn
  * Returns the lease expiry and the head, or nothing.
  */
 export const CLAIM_PROCESSED = script(`${NOW}
-local found = redis.call('GET', KEYS[1])
-if not found or redis.call('HGET', KEYS[2], 'creation') ~= ARGV[6] then return {} end
+local found = redis.call('GET', KEYS[2])
+if not found or redis.call('HGET', KEYS[1], 'creation') ~= ARGV[6] then return {} end
 local epoch, head, mark = string.match(found, '^(%d+):(%d+)(.*)$')
-local nonce, ends, epochs = unpack(redis.call('HMGET', KEYS[2], 'nonce', 'until', 'epochs'))
+local nonce, ends, epochs = unpack(redis.call('HMGET', KEYS[1], 'nonce', 'until', 'epochs'))
 if nonce == ARGV[2] then return { ends, head } end
 if tonumber(epoch) >= tonumber(ARGV[1]) or now < tonumber(ends) then return {} end
 local ends = text(now + ARGV[4])
-redis.call('SET', KEYS[1], ARGV[1] .. ':' .. head .. mark, 'KEEPTTL')
-redis.call('HSET', KEYS[2], 'nonce', ARGV[2], 'owner', ARGV[3], 'until', ends,
+redis.call('SET', KEYS[2], ARGV[1] .. ':' .. head .. mark, 'KEEPTTL')
+redis.call('HSET', KEYS[1], 'nonce', ARGV[2], 'owner', ARGV[3], 'until', ends,
   'epochs', epochs .. ',' .. ARGV[1] .. ':' .. text(head + 1))
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[5]) end
-redis.call('SPUBLISH', KEYS[2], '')
+redis.call('SPUBLISH', KEYS[1], '')
 return { ends, head }`)
 
 /**
