@@ -52,17 +52,10 @@ export const tenantRecordCases: Cases = {
     await given.keyedRecords.add('brief', 'gone', BRIEF_MS)
     await given.keyedRecords.add('mixed', 'long', LONG_MS)
     for (const value of numbered(1, 15)) await given.keyedRecords.add('mixed', value, BRIEF_MS)
-    equal(
-      await given.keyedRecords.read(['brief', 'mixed']),
-      ['gone', 'value-15'],
-      'the values before',
-    )
+    const read = () => given.keyedRecords.read(['brief', 'mixed'])
+    equal(await read(), ['gone', 'value-15'], 'the values before')
     await given.under.elapse(BRIEF_MS + SLACK_MS)
-    equal(
-      await given.keyedRecords.read(['brief', 'mixed']),
-      [undefined, 'long'],
-      'the values after',
-    )
+    equal(await read(), [undefined, 'long'], 'the values after')
     equal(await given.keyedRecords.consume('brief'), undefined, 'an expired value')
     await given.keyedRecords.add('mixed', 'newest', LONG_MS)
     equal(await given.keyedRecords.consume('mixed'), 'newest', 'a value added afterwards')
@@ -78,18 +71,13 @@ export const tenantRecordCases: Cases = {
     equal(await given.keyedRecords.read(['key']), ['long'], 'what is left')
   },
   'each value is consumed by one of many calls, from several processes': async (given) => {
-    const other = await given.elsewhere()
+    const all = [given.keyedRecords, (await given.elsewhere()).keyedRecords] as const
     const values = numbered(1, 10)
     await Promise.all(
-      values.map((value, at) =>
-        (at % 2 === 0 ? given.log : other).keyedRecords.add('key', value, LONG_MS),
-      ),
+      values.map((value, at) => all[at % 2 === 0 ? 0 : 1].add('key', value, LONG_MS)),
     )
-    const consumed = await Promise.all(
-      numbered(1, 20).map((_, at) =>
-        (at % 3 === 0 ? other : given.log).keyedRecords.consume('key'),
-      ),
-    )
+    const calls = numbered(1, 20).map((_, at) => all[at % 3 === 0 ? 1 : 0].consume('key'))
+    const consumed = await Promise.all(calls)
     const found = consumed.filter((value) => value !== undefined)
     equal(found.toSorted(), values.toSorted(), 'the values')
   },
@@ -177,14 +165,12 @@ export const turnKeyCases: Cases = {
     equal(await given.keyedRecords.watch(lease, 'one', given.signal), NO, 'the value')
   },
   'of many values at the same time, from several processes, one is stored': async (given) => {
-    const other = await given.elsewhere()
+    const all = [given.keyedRecords, (await given.elsewhere()).keyedRecords] as const
     const lease = await given.create('turn')
-    const values = numbered(1, 20)
-    const results = await Promise.all(
-      values.map((value, at) =>
-        (at % 3 === 0 ? other : given.log).keyedRecords.addOnce('turn', 'one', value),
-      ),
+    const calls = numbered(1, 20).map((value, at) =>
+      all[at % 3 === 0 ? 1 : 0].addOnce('turn', 'one', value),
     )
+    const results = await Promise.all(calls)
     equal(results.filter(({ isAdded }) => isAdded).length, 1, 'the number of added values')
     const winner = await given.keyedRecords.watch(lease, 'one', given.signal)
     for (const { value } of results) equal(value, winner, 'the value that a caller gets')

@@ -8,11 +8,8 @@ export const leaseCases: Cases = {
   'L1 creating a turn returns its first lease, and both logs start at 1': async ({ log }) => {
     const turn = { turnId: 'turn', runId: 'run', threadId: 'thread', owner: 'me' }
     const { until, creation, ...lease } = await log.create(turn, LONG_MS)
-    equal(
-      lease,
-      { turnId: 'turn', runId: 'run', epoch: 1, next: { events: 1, processed: 1 } },
-      'the lease',
-    )
+    const next = { events: 1, processed: 1 }
+    equal(lease, { turnId: 'turn', runId: 'run', epoch: 1, next }, 'the lease')
     ok(Number.isFinite(until), `the lease runs out at ${until}`)
     ok(creation !== '', 'the lease does not say of which creation it is')
   },
@@ -78,11 +75,8 @@ export const leaseCases: Cases = {
       const what = `an append to ${name} with the old lease`
       await rejects(given.append(old, name, text[name].slice(1, 2)), 'LEASE_LOST', what)
       await rejects(given.append(old, name, text[name].slice(0, 1)), 'LEASE_LOST', what)
-      await rejects(
-        given.append(old, name, eventsUpTo('turn', 2, 2), { seal: true }),
-        'LEASE_LOST',
-        what,
-      )
+      const seal = given.append(old, name, eventsUpTo('turn', 2, 2), { seal: true })
+      await rejects(seal, 'LEASE_LOST', what)
     }
     await rejects(given.log.renew(old, LONG_MS), 'LEASE_LOST', 'a renewal of the old lease')
     const offset = await given.append(lease, 'events', text.events.slice(1))
@@ -105,12 +99,12 @@ export const leaseCases: Cases = {
     equal([turn?.epoch, turn?.owner], [2, `heir-${winner}`], 'epoch and owner')
   },
   'L5 no record of the old owner is stored after a claim resolves': async (given) => {
-    const old = await given.createOrphan('turn')
+    const lost = await given.createOrphan('turn')
     const writing = (async () => {
       for (let seq = 1; seq <= 5000; seq++) {
         // A store that appends in memory would otherwise be done before its readers run.
         if (isSliceOver()) await nextSlice()
-        await given.append(old, 'events', deltas('turn', seq, seq))
+        await given.append(lost, 'events', deltas('turn', seq, seq))
       }
     })()
     const ended = soon(rejects(writing, 'LEASE_LOST', 'writing on with the old lease'))
@@ -120,11 +114,8 @@ export const leaseCases: Cases = {
     await given.append(lease, 'events', eventsUpTo('turn', next + 1, next), { seal: true })
     await ended
     const written = offsets(await given.read('turn', 'events'))
-    const expected = [
-      ...Array.from({ length: next - 1 }, (_, index) => `1-${index + 1}`),
-      `2-${next}`,
-      `2-${next + 1}`,
-    ]
+    const old = Array.from({ length: next - 1 }, (_, index) => `1-${index + 1}`)
+    const expected = [...old, `2-${next}`, `2-${next + 1}`]
     equal(written, expected, 'the offsets')
   },
   'L1 an expired lease can write and renew until the turn is claimed': async (given) => {

@@ -1,7 +1,17 @@
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import { type Cases, LONG_MS, offsets, readAll, SHORT_MS, START, soon, texts } from './given.ts'
+import {
+  type Cases,
+  LONG_MS,
+  offsets,
+  readAll,
+  SHORT_MS,
+  START,
+  soon,
+  texts,
+  toRecords,
+} from './given.ts'
 import { counted, delta, deltas, eventsUpTo, message, outputsOf } from './texts.ts'
 
 const ESCAPES = '\\ud83d \\ude00\\ud83d \\u0000 \\u2028 \\u2029 \\b\\f\\n\\r\\t \\" \\\\ \\/'
@@ -20,10 +30,7 @@ const EVENT_TEXTS: readonly (readonly [what: string, text: string])[] = [
   ['a delta with another field', rawEvent('a').replace('"item_id"', '"extra":[null],"item_id"')],
   ['with another field', rawEvent('a').replace('"run_id"', '"extra":{"1":1,"0":0},"run_id"')],
   ['a delta without payload', '{"event_id":"e","timestamp":1,"type":"item_delta"}'],
-  [
-    'with its fields in another order',
-    '{"type":"x","timestamp":1,"payload":{"type":"x"},"event_id":"e"}',
-  ],
+  ['in another order', '{"type":"x","timestamp":1,"payload":{"type":"x"},"event_id":"e"}'],
   ['with numbers in odd forms', '{"event_id":"e","timestamp":1.50e1,"n":[1.0,-0,1E+2,1e-7]}'],
   ['with odd characters in its id', '{"event_id":"\\ud800\\n\\"-00000001","timestamp":5}'],
   ['with a fraction as time', '{"event_id":"e-00000002","timestamp":1.25,"type":"t"}'],
@@ -56,12 +63,9 @@ export const lifecycleCases: Cases = {
     await given.append(lease, 'processed', records)
     const { records: stored } = await given.log.snapshot('turn')
     equal(texts(stored), texts(records), 'the texts')
-    const outputs = records.map(({ data }): unknown => JSON.parse(data))
-    equal(
-      stored.map(({ output }) => output),
-      outputs,
-      'the outputs',
-    )
+    const outputs = stored.map(({ output }) => output)
+    const written = records.map(({ data }): unknown => JSON.parse(data))
+    equal(outputs, written, 'the outputs')
   },
   'L1 close ends every reader and listener with STORE_CLOSED and is idempotent': async (given) => {
     const { log } = given
@@ -153,17 +157,11 @@ export const lifecycleCases: Cases = {
     equal(await log.expired(10), ['turn'], 'the orphans')
     const heir = await log.claim('turn', 'heir', LONG_MS)
     equal([heir.epoch, heir.next], [2, { events: 6, processed: 4 }], 'the lease')
-    await rejects(
-      appendTo(log, lease, 'events', deltas('turn', 6, 6)),
-      'LEASE_LOST',
-      'the old lease',
-    )
+    const late = appendTo(log, lease, 'events', deltas('turn', 6, 6))
+    await rejects(late, 'LEASE_LOST', 'the old lease')
     await appendTo(log, heir, 'events', eventsUpTo('turn', 7, 6), { seal: true })
     await appendTo(log, heir, 'processed', outputsOf('turn', 'ab').slice(3), { seal: true })
-    const events = []
-    for await (const each of log.tail('turn', 'events', '1-3', given.signal)) {
-      if ('offset' in each) events.push(each)
-    }
+    const events = toRecords(await readAll(log.tail('turn', 'events', '1-3', given.signal)))
     equal(offsets(events), ['1-4', '1-5', '2-6', '2-7'], 'what follows 1-3')
     await log.create({ turnId: 'next', threadId: 'thread', owner: 'me' }, LONG_MS)
     equal((await log.getTurn('next'))?.ordinal, 2, 'the ordinal of the next turn')

@@ -24,20 +24,15 @@ export const listingCases: Cases = {
     for (const first of ['oldest', 'newest'] as const) {
       const expected = first === 'oldest' ? turnIds : turnIds.toReversed()
       for (let limit = 1; limit <= turnIds.length + 1; limit++) {
-        const pages = await pagesOf(
-          (options) => given.log.listTurns('thread', { ...options, first }),
-          limit,
-        )
+        const list = (page: PageOptions) => given.log.listTurns('thread', { ...page, first })
+        const pages = await pagesOf(list, limit)
         const listed = pages.map(turnIdsOf)
         equal(listed, inPages(expected, limit), `pages of ${limit}, ${first} first`)
       }
     }
     const { items } = await given.log.listTurns('thread')
-    equal(
-      items.map(({ turnId, ordinal }) => [turnId, ordinal]),
-      turnIds.map((id, at) => [id, at + 1]),
-      'all',
-    )
+    equal(turnIdsOf(items), turnIds, 'all turns')
+    for (const [at, { ordinal }] of items.entries()) equal(ordinal, at + 1, 'an ordinal')
     for (const item of items) equal(item, await given.log.getTurn(item.turnId), 'a listed record')
   },
   'L1 creating or deleting a turn between two pages shifts no other turn': async (given) => {
@@ -103,12 +98,8 @@ export const listingCases: Cases = {
     await log.putThread({ threadId: 'put' })
     await given.createSealed('third', { threadId: 'put', threadTitle: 'Later' })
     equal(await titleOf('put'), undefined, 'the title of a thread that was put before')
-    const { items } = await log.listThreads()
-    equal(
-      items.map(({ title }) => title),
-      [undefined, undefined],
-      'the listed titles',
-    )
+    const titles = (await log.listThreads()).items.map(({ title }) => title)
+    equal(titles, [undefined, undefined], 'the listed titles')
   },
   'L1 a conditional put fails after another put or a deletion': async (given) => {
     const { log } = given
@@ -153,15 +144,9 @@ export const listingCases: Cases = {
   'L1 a page holds 50 items by default and at most 200': async ({ log }) => {
     const threadIds = Array.from({ length: 201 }, (_, index) => `thread-${index}`)
     await Promise.all(threadIds.map((threadId) => log.putThread({ threadId })))
-    const sizes: [PageOptions, number][] = [
-      [{}, 50],
-      [{ limit: 7 }, 7],
-      [{ limit: 200 }, 200],
-      [{ limit: 1000 }, 200],
-    ]
-    for (const [options, size] of sizes) {
-      const page = await log.listThreads(options)
-      equal(page.items.length, size, `a page with ${JSON.stringify(options)}`)
+    for (const limit of [undefined, 7, 200, 1000]) {
+      const page = await log.listThreads(limit === undefined ? {} : { limit })
+      equal(page.items.length, Math.min(limit ?? 50, 200), `a page with a limit of ${limit}`)
       ok(page.nextCursor !== undefined, 'there is no next page')
     }
     const pages = await pagesOf((options) => log.listThreads(options), 67)

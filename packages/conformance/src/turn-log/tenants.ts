@@ -12,15 +12,8 @@ export function both(given: Given): [Given, Given] {
 export async function writeText(given: Given, turnId: string, text: string): Promise<void> {
   const lease = await given.create(turnId, { threadId: 'thread', runId: 'run' })
   const events = [1, 2].map((seq) => ({ seq, data: delta('run', seq, `${text} ${seq}`) }))
-  await appendTo(
-    given.log,
-    lease,
-    'events',
-    [...events, { seq: 3, data: responseDone('run', 3) }],
-    {
-      seal: true,
-    },
-  )
+  const records = [...events, { seq: 3, data: responseDone('run', 3) }]
+  await appendTo(given.log, lease, 'events', records, { seal: true })
   await appendTo(given.log, lease, 'processed', [{ seq: 1, data: message(turnId, 'a', text) }])
 }
 

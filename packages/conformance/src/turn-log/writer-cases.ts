@@ -45,8 +45,9 @@ function openWriter(
   return log.open(lease, name, options)
 }
 
-function entriesOf(name: LogName, records: readonly TextRecord[]): AnyEntry[] {
-  return records.map((record) => entryOf(name, 'turn', record))
+/** The entries of a complete log. */
+function entriesOf(name: LogName): AnyEntry[] {
+  return SIX[name].map((record) => entryOf(name, 'turn', record))
 }
 
 /** Each with its own key, so that none is superseded. */
@@ -84,7 +85,7 @@ export const writerCases: Cases = ofEachLog({
   },
   'L3 a flush waits for earlier writes, and later writes follow': async (given, name) => {
     const writer = await openNew(given, name)
-    const entries = entriesOf(name, SIX[name])
+    const entries = entriesOf(name)
     const flushes = entries.slice(0, 5).map((entry) => {
       writer.write(entry)
       return soon(writer.flush())
@@ -111,7 +112,7 @@ export const writerCases: Cases = ofEachLog({
       if (name === 'events') seen.push(soon(given.take('turn', name, stored.length)))
     }
     const writer = await openNew(given, name, { onStored })
-    const entries = entriesOf(name, SIX[name])
+    const entries = entriesOf(name)
     for (const [at, entry] of entries.slice(0, 5).entries()) {
       isWriting = true
       writer.write(entry)
@@ -123,10 +124,8 @@ export const writerCases: Cases = ofEachLog({
     isWriting = false
     await sealed
     equal(early, 0, 'the number of reports from within write')
-    ok(
-      stored.length === 6 && stored.every((entry, at) => entry === entries[at]),
-      `of 6 records ${stored.length} were reported, or in another order`,
-    )
+    const isComplete = stored.length === 6 && stored.every((entry, at) => entry === entries[at])
+    ok(isComplete, `of 6 records ${stored.length} were reported, or in another order`)
     ok(reports >= 2, 'records of a later flush were reported with those of an earlier one')
     await Promise.all(seen)
   },
@@ -143,7 +142,7 @@ export const writerCases: Cases = ofEachLog({
     const lease = await given.createOrphan('turn')
     const writer = openWriter(given, name, lease, { onFailed, onStored })
     const late = openWriter(given, name, lease, { next: 2, onFailed })
-    const entries = entriesOf(name, SIX[name])
+    const entries = entriesOf(name)
     writer.write(entries[0] as AnyEntry)
     await writer.flush()
     const heir = await given.log.claim('turn', 'heir', LONG_MS)
@@ -172,7 +171,7 @@ export const writerCases: Cases = ofEachLog({
   },
   'L3 two writers of one lease may write the same records': async (given, name) => {
     const lease = await given.create('turn')
-    const entries = entriesOf(name, SIX[name])
+    const entries = entriesOf(name)
     const [first, second] = [openWriter(given, name, lease), openWriter(given, name, lease)]
     for (const entry of entries.slice(0, 4)) {
       first.write(entry)
@@ -189,28 +188,21 @@ export const writerCases: Cases = ofEachLog({
   },
   'L4 a writer that sealed its log rejects records with LOG_SEALED': async (given, name) => {
     const writer = await openNew(given, name)
-    const entries = entriesOf(name, SIX[name])
+    const entries = entriesOf(name)
     const last = entries[5] as AnyEntry
     for (const entry of entries.slice(0, 5)) writer.write(entry)
     const sealed = soon(writer.seal(last))
-    equal(
-      thrownBy(() => writer.write(last)),
-      'LOG_SEALED',
-      'a write before the seal is stored',
-    )
+    const write = () => thrownBy(() => writer.write(last))
+    equal(write(), 'LOG_SEALED', 'a write before the seal is stored')
     await sealed
-    equal(
-      thrownBy(() => writer.write(last)),
-      'LOG_SEALED',
-      'a write after it',
-    )
+    equal(write(), 'LOG_SEALED', 'a write after it')
     await rejects((async () => writer.seal(last))(), 'LOG_SEALED', 'another seal')
     await writer.flush()
     equal(texts(await given.read('turn', name)), STATE[name], 'the log')
   },
   'L3 an invalid record is RECORD_INVALID immediately and changes nothing': async (given, name) => {
     const writer = await openNew(given, name)
-    const entries = entriesOf(name, SIX[name])
+    const entries = entriesOf(name)
     for (const [at, entry] of entries.slice(0, 5).entries()) {
       for (const wrong of WRONG[name]) {
         const what = `a record that is ${JSON.stringify(wrong)}`
@@ -232,14 +224,11 @@ export const writerCases: Cases = ofEachLog({
     }
     const lease = await given.create('turn')
     const writer = openWriter(given, name, lease, { onStored: called, onFailed: called })
-    const entries = entriesOf(name, SIX[name])
+    const entries = entriesOf(name)
     for (const entry of entries.slice(0, 2)) writer.write(entry)
     await writer.flush()
     const before = calls
-    const wrong = entriesOf(
-      name,
-      [7, 8, 9].map((seq) => recordAt(name, seq)),
-    )
+    const wrong = [7, 8, 9].map((seq) => entryOf(name, 'turn', recordAt(name, seq)))
     for (const entry of entries.slice(2, 4)) writer.write(entry)
     writer.close()
     for (const entry of wrong) writer.write(entry)
@@ -254,7 +243,7 @@ export const writerCases: Cases = ofEachLog({
     equal(texts(await given.read('turn', name)), STATE[name], 'the log')
   },
   'L1 a writer of a deleted turn or a closed store fails': async (given, name) => {
-    const entries = entriesOf(name, SIX[name])
+    const entries = entriesOf(name)
     const deleted = await openNew(given, name)
     deleted.write(entries[0] as AnyEntry)
     await deleted.flush()

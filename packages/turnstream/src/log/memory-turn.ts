@@ -1,12 +1,5 @@
 import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
-import type {
-  Lease,
-  ListedTurn,
-  LogName,
-  NewOutput,
-  OutputRecord,
-  TurnRecord,
-} from '@turnstream/core/internal/log/turn-log'
+import type * as log from '@turnstream/core/internal/log/turn-log'
 import type { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { NO_VALUES } from './keyed-records.ts'
@@ -73,7 +66,12 @@ export class MemoryTurn extends LocalTurn {
     this.ownership.wake()
   }
 
-  append<Name extends LogName>(lease: Lease, log: Name, taken: Taken<Name>, clock: Clock): void {
+  append<Name extends log.LogName>(
+    lease: log.Lease,
+    log: Name,
+    taken: Taken<Name>,
+    clock: Clock,
+  ): void {
     const { entries, first, count, seal } = taken
     const { epoch } = this.state
     const { head, sealed } = this.state.logs[log]
@@ -81,7 +79,7 @@ export class MemoryTurn extends LocalTurn {
     const known = countKnown({ epoch, head, sealed }, write)
     const added = known === 0 && count === entries.length ? entries : entries.slice(known, count)
     if (log === 'events') this.#keepEvents(epoch, first + known, added as readonly StreamEvent[])
-    else this.#keepOutputs(epoch, first + known, added as readonly NewOutput[])
+    else this.#keepOutputs(epoch, first + known, added as readonly log.NewOutput[])
     const newHead = Math.max(head, first + count - 1)
     this.state = appended(this.state, log, newHead, seal !== undefined)
     if (seal?.outcome !== undefined && this.facts.outcome === undefined) {
@@ -105,7 +103,7 @@ export class MemoryTurn extends LocalTurn {
   }
 
   /** Stores the newest of each key, or none if one has no JSON or is too long. */
-  #keepOutputs(epoch: number, first: number, outputs: readonly NewOutput[]): void {
+  #keepOutputs(epoch: number, first: number, outputs: readonly log.NewOutput[]): void {
     const { encoder } = this.#processed
     const newest = newestOutputs(outputs, first).map(({ entry, seq, firstSeq }) => ({
       seq,
@@ -137,7 +135,7 @@ export class MemoryTurn extends LocalTurn {
     return this.gone !== undefined
   }
 
-  protected override visibleLog(log: LogName): LogState {
+  protected override visibleLog(log: log.LogName): LogState {
     return this.state.logs[log]
   }
 
@@ -145,17 +143,17 @@ export class MemoryTurn extends LocalTurn {
     return this.restOf('events', this.#events.slice(seq))
   }
 
-  protected override outputsAfter(seq: number): readonly OutputRecord[] {
+  protected override outputsAfter(seq: number): readonly log.OutputRecord[] {
     return this.#processed.after(seq)
   }
 
-  toRecord(): TurnRecord {
+  toRecord(): log.TurnRecord {
     const { epoch } = this.state
     const expired = this.gone?.code === 'TURN_EXPIRED'
     return turnRecord(this.facts, { epoch, sealed: !this.isOpen, expired })
   }
 
-  toListed(): ListedTurn {
+  toListed(): log.ListedTurn {
     const { replacedBy } = this
     return { ...this.toRecord(), ...(replacedBy !== undefined && { replacedBy }) }
   }

@@ -1,13 +1,4 @@
-import type {
-  EventRecord,
-  ListedTurn,
-  LogName,
-  NewOutput,
-  NewRecord,
-  NewTurn,
-  OutputRecord,
-  TurnRecord,
-} from '@turnstream/core/internal/log/turn-log'
+import type * as log from '@turnstream/core/internal/log/turn-log'
 import { ERROR_CODES, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import {
   checkEnvelope,
@@ -39,7 +30,7 @@ export const MAX_RECORD_CHARS = 64 * 1024 * 1024
 // is hard to read.
 export const ID_PATTERN = /^[^\s{}\p{Cc}\p{Cs}]{1,200}$/u
 
-function checkIds(turn: NewTurn): void {
+function checkIds(turn: log.NewTurn): void {
   checkId('turnId', turn.turnId)
   checkId('threadId', turn.threadId)
   if (turn.runId !== undefined) checkId('runId', turn.runId)
@@ -47,7 +38,7 @@ function checkIds(turn: NewTurn): void {
 }
 
 /** Throws RECORD_INVALID for a turn that no store can create. */
-export function checkTurn(turn: NewTurn): void {
+export function checkTurn(turn: log.NewTurn): void {
   checkIds(turn)
   const { contentMs = 1 } = turn
   if (!Number.isSafeInteger(contentMs) || contentMs < 1) throw invalid(`contentMs is ${contentMs}`)
@@ -67,9 +58,9 @@ export function hasLoneSurrogate(text: string): boolean {
 }
 
 /** Throws RECORD_INVALID for a record that no log can store. */
-export function checkEntry<Name extends LogName>(log: Name, entry: NewRecord<Name>): void {
+export function checkEntry<Name extends log.LogName>(log: Name, entry: log.NewRecord<Name>): void {
   if (log === 'events') return checkEnvelope(entry)
-  const { output, eventId, timestamp } = entry as NewOutput
+  const { output, eventId, timestamp } = entry as log.NewOutput
   keyOf(output)
   if (typeof eventId !== 'string') throw invalid('eventId is not a string')
   if (!Number.isFinite(timestamp)) throw invalid('timestamp is not a finite number')
@@ -80,7 +71,7 @@ export function checkLength(length: number): void {
   if (length > MAX_RECORD_CHARS) throw invalid(`a record has ${length} characters`)
 }
 
-export function checkResponse(log: LogName, response: string | undefined): void {
+export function checkResponse(log: log.LogName, response: string | undefined): void {
   if (response === undefined) return
   if (log !== 'events') throw invalid('a Response comes with the seal of events')
   const { length } = response
@@ -107,7 +98,7 @@ function keyOf(output: StreamOutput): string {
 const DELTA_SIZE = 300
 
 /** A record of `events`. Computes rarely used fields on demand. */
-export class StoredEvent implements EventRecord {
+export class StoredEvent implements log.EventRecord {
   readonly event: StreamEvent
   readonly epoch: number
   readonly seq: number
@@ -154,7 +145,7 @@ interface StoredText {
 }
 
 /** A record of `processed`: a snapshot of this process, or the text of one written elsewhere. */
-export class StoredOutput implements OutputRecord {
+export class StoredOutput implements log.OutputRecord {
   readonly offset: string
   readonly data: string
   readonly key: string
@@ -173,7 +164,7 @@ export class StoredOutput implements OutputRecord {
     this.#output = output
   }
 
-  static of(offset: string, entry: NewOutput, encoder: OutputEncoder): StoredOutput {
+  static of(offset: string, entry: log.NewOutput, encoder: OutputEncoder): StoredOutput {
     const { output, eventId, timestamp } = entry
     const data = encoder.encode(output)
     checkLength(data.length)
@@ -219,8 +210,8 @@ export interface TurnFacts {
 
 /** A turn of a list whose record cannot be read. */
 export function damagedTurn(
-  place: Pick<ListedTurn, 'turnId' | 'threadId' | 'ordinal'>,
-): ListedTurn {
+  place: Pick<log.ListedTurn, 'turnId' | 'threadId' | 'ordinal'>,
+): log.ListedTurn {
   const { turnId } = place
   const error = { code: 'STORE_CORRUPT', message: `turn ${turnId} is damaged` }
   const unknown = { runId: turnId, owner: '', epoch: 0, createdAt: 0, sealed: true, expired: true }
@@ -229,8 +220,8 @@ export function damagedTurn(
 
 export function turnRecord(
   facts: TurnFacts,
-  { epoch, sealed, expired }: Pick<TurnRecord, 'epoch' | 'sealed' | 'expired'>,
-): TurnRecord {
+  { epoch, sealed, expired }: Pick<log.TurnRecord, 'epoch' | 'sealed' | 'expired'>,
+): log.TurnRecord {
   const { turnId, runId, threadId, ordinal, owner, createdAt, outcome } = facts
   const { endedAt, responseBytes, cancelReason, request, replaces, contentMs } = facts
   return {
@@ -297,7 +288,7 @@ function withoutMessage({ code }: ErrorObject): ErrorObject {
 
 /** An output that no later one of its batch supersedes. */
 export interface NewestOutput {
-  readonly entry: NewOutput
+  readonly entry: log.NewOutput
   readonly key: string
   readonly seq: number
   /** The record of the batch in which the key first appears. */
@@ -306,14 +297,14 @@ export interface NewestOutput {
 
 /** The last output of each key, in order of first appearance: others are never read. `first` is the first's seq. */
 export function newestOutputs(
-  outputs: readonly NewOutput[],
+  outputs: readonly log.NewOutput[],
   first: number,
   from = 0,
   end = outputs.length,
 ): NewestOutput[] {
   const newest = new Map<string, NewestOutput>()
   for (let at = from; at < end; at++) {
-    const entry = outputs[at] as NewOutput
+    const entry = outputs[at] as log.NewOutput
     const key = keyOf(entry.output)
     const seq = first + at
     newest.set(key, { entry, key, seq, firstSeq: newest.get(key)?.firstSeq ?? seq })
@@ -323,10 +314,10 @@ export function newestOutputs(
 
 interface Entry {
   readonly seq: number
-  readonly record: OutputRecord
+  readonly record: log.OutputRecord
 }
 
-type Mutable = { -readonly [Name in keyof OutputRecord]: OutputRecord[Name] }
+type Mutable = { -readonly [Name in keyof log.OutputRecord]: log.OutputRecord[Name] }
 
 /** The newest record of every key, in order of first appearance. Readers take what changed since their position. */
 export class ProcessedView {
@@ -336,7 +327,7 @@ export class ProcessedView {
   #newest: Entry | undefined
 
   /** Returns the superseded record. `firstSeq` is for a key whose earlier records this view has not seen. */
-  set(key: string, seq: number, record: Mutable, firstSeq = seq): OutputRecord | undefined {
+  set(key: string, seq: number, record: Mutable, firstSeq = seq): log.OutputRecord | undefined {
     const superseded = this.#entries.get(key)?.record
     record.firstSeq = superseded?.firstSeq ?? firstSeq
     const entry = { seq, record }
@@ -349,12 +340,12 @@ export class ProcessedView {
     return this.#entries.get(key)?.record.firstSeq
   }
 
-  after(seq: number): OutputRecord[] {
+  after(seq: number): log.OutputRecord[] {
     const newest = this.#newest
     if (newest === undefined || newest.seq <= seq) return []
     // A reader that keeps up, as most do, need not search all items.
     if (newest.seq === seq + 1) return [newest.record]
-    const records: OutputRecord[] = []
+    const records: log.OutputRecord[] = []
     for (const entry of this.#entries.values()) if (entry.seq > seq) records.push(entry.record)
     return records
   }

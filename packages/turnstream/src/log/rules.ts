@@ -1,12 +1,5 @@
-import {
-  type Lease,
-  LOG_NAMES,
-  type LogName,
-  type NewTurn,
-  type Replaced,
-  type ThreadRecord,
-  type TurnRecord,
-} from '@turnstream/core/internal/log/turn-log'
+import type * as log from '@turnstream/core/internal/log/turn-log'
+import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { ERROR_CODES, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { EpochStart } from './offsets.ts'
 
@@ -25,7 +18,7 @@ export interface WriteState {
   readonly epoch: number
   /** When the lease expires, in monotonic time. */
   readonly until: number
-  readonly logs: Readonly<Record<LogName, LogState>>
+  readonly logs: Readonly<Record<log.LogName, LogState>>
 }
 
 export function firstState(until: number): WriteState {
@@ -48,8 +41,8 @@ export interface HeadState {
 }
 
 export interface Write {
-  readonly lease: Lease
-  readonly log: LogName
+  readonly lease: log.Lease
+  readonly log: log.LogName
   readonly first: number
   readonly count: number
   readonly isSeal: boolean
@@ -79,7 +72,7 @@ export function countKnown(found: HeadState, write: Write): number {
 /** Returns the state after records up to `head` were added and the log was possibly sealed. */
 export function appended(
   state: WriteState,
-  log: LogName,
+  log: log.LogName,
   head: number,
   isSeal: boolean,
 ): WriteState {
@@ -115,13 +108,13 @@ export function claimed(
 }
 
 /** An expired lease stays valid until another process claims the turn. */
-export function checkEpoch(state: { readonly epoch: number }, { turnId, epoch }: Lease): void {
+export function checkEpoch(state: { readonly epoch: number }, { turnId, epoch }: log.Lease): void {
   if (epoch === state.epoch) return
   const detail = `turn ${turnId} is at epoch ${state.epoch}, not ${epoch}`
   throw new TurnstreamError('LEASE_LOST', detail)
 }
 
-interface LeaseFacts extends Pick<Lease, 'turnId' | 'runId'> {
+interface LeaseFacts extends Pick<log.Lease, 'turnId' | 'runId'> {
   readonly contentMs?: number | undefined
 }
 
@@ -133,7 +126,7 @@ export function leaseOf(
   }: { readonly facts: LeaseFacts; readonly creation: string },
   { epoch, logs }: WriteState,
   until: number,
-): Lease {
+): log.Lease {
   const next = { events: logs.events.head + 1, processed: logs.processed.head + 1 }
   const brief = contentMs === undefined ? {} : { contentMs }
   return { turnId, runId, creation, epoch, ...brief, until, next }
@@ -141,9 +134,9 @@ export function leaseOf(
 
 export class TurnExistsError extends TurnstreamError {
   override readonly name = 'TurnExistsError'
-  readonly turn: TurnRecord
+  readonly turn: log.TurnRecord
 
-  constructor(turn: TurnRecord) {
+  constructor(turn: log.TurnRecord) {
     super('TURN_EXISTS', turn.turnId)
     this.turn = turn
   }
@@ -162,7 +155,7 @@ export function isTurnGone(error: unknown): boolean {
 
 /** Throws unless the new turn may replace one that was found in its thread. A repeated creation may. */
 export function checkReplaceable(
-  { turnId, threadId, replaces }: NewTurn,
+  { turnId, threadId, replaces }: log.NewTurn,
   found: { readonly replacedBy?: string | undefined } | undefined,
 ): void {
   if (found === undefined) {
@@ -174,7 +167,7 @@ export function checkReplaceable(
 }
 
 /** Returns whether `found` is the thread that a put should replace. */
-export function mayReplace(found?: ThreadRecord, replaces?: Replaced): boolean {
+export function mayReplace(found?: log.ThreadRecord, replaces?: log.Replaced): boolean {
   if (replaces === undefined) return true
   return found?.creation === replaces?.creation && found?.version === replaces?.version
 }

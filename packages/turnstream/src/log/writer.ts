@@ -1,12 +1,6 @@
 import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
-import type {
-  Lease,
-  LogName,
-  LogWriter,
-  NewRecord,
-  WriterOptions,
-} from '@turnstream/core/internal/log/turn-log'
+import type * as log from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { checkEntry, checkResponse, type Outcome, outcomeOf } from './records.ts'
@@ -37,13 +31,15 @@ export interface Seal {
  *     open ──seal()──▶ sealed          queued records are still stored
  *      ╰───failed(), close()──▶ over   nothing more is stored
  */
-export abstract class StoreWriter<Name extends LogName> implements LogWriter<NewRecord<Name>> {
-  readonly lease: Lease
+export abstract class StoreWriter<Name extends log.LogName>
+  implements log.LogWriter<log.NewRecord<Name>>
+{
+  readonly lease: log.Lease
   readonly log: Name
   readonly #clock: Clock
-  readonly #options: WriterOptions<NewRecord<Name>>
+  readonly #options: log.WriterOptions<log.NewRecord<Name>>
   /** Written but not yet stored, oldest first. The first `#taken` are in flight. */
-  #entries: NewRecord<Name>[] = []
+  #entries: log.NewRecord<Name>[] = []
   #taken = 0
   #first: number
   #seal: Seal | undefined
@@ -56,7 +52,12 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
   #giveUpAt = Infinity
   #waiters: { readonly isReached: () => boolean; readonly go: () => void }[] = []
 
-  constructor(lease: Lease, log: Name, clock: Clock, options: WriterOptions<NewRecord<Name>> = {}) {
+  constructor(
+    lease: log.Lease,
+    log: Name,
+    clock: Clock,
+    options: log.WriterOptions<log.NewRecord<Name>> = {},
+  ) {
     this.lease = lease
     this.log = log
     this.#clock = clock
@@ -80,7 +81,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
     return this.#entries.length === 0 ? 0 : monotonicNow(this.#clock) - this.#movedAt
   }
 
-  write(entry: NewRecord<Name>): boolean {
+  write(entry: log.NewRecord<Name>): boolean {
     if (this.#seal !== undefined) throw sealedError(this.log, this.lease)
     checkEntry(this.log, entry)
     if (this.isOver) return true
@@ -99,7 +100,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
     if (this.#first < end) throw this.#failure?.error
   }
 
-  seal(entry: NewRecord<Name>, response?: string): Promise<void> {
+  seal(entry: log.NewRecord<Name>, response?: string): Promise<void> {
     checkResponse(this.log, response)
     const isBrief = this.lease.contentMs !== undefined
     const outcome = this.log === 'events' ? outcomeOf(entry as StreamEvent, isBrief) : undefined
@@ -145,7 +146,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
   }
 
   /** An exception in a callback must not affect other turns. */
-  #notify(done: readonly NewRecord<Name>[]): void {
+  #notify(done: readonly log.NewRecord<Name>[]): void {
     try {
       this.#options.onStored?.(done)
     } catch (error) {
@@ -210,15 +211,15 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<New
   }
 }
 
-export interface Taken<Name extends LogName> {
+export interface Taken<Name extends log.LogName> {
   /** May have more than `count` entries; the rest wait. */
-  readonly entries: readonly NewRecord<Name>[]
+  readonly entries: readonly log.NewRecord<Name>[]
   readonly first: number
   readonly count: number
   /** Set when the last record of the batch is the last of the log. */
   readonly seal: Seal | undefined
 }
 
-function sealedError(log: LogName, { turnId }: Lease): TurnstreamError {
+function sealedError(log: log.LogName, { turnId }: log.Lease): TurnstreamError {
   return new TurnstreamError('LOG_SEALED', `${log} of turn ${turnId}`)
 }

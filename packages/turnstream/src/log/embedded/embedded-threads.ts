@@ -1,13 +1,5 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
-import type {
-  NewThread,
-  NewTurn,
-  Page,
-  PageOptions,
-  Replaced,
-  ThreadRecord,
-  TurnRecord,
-} from '@turnstream/core/internal/log/turn-log'
+import type * as log from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import type { Key } from 'lmdb'
@@ -30,7 +22,7 @@ const COUNT_STEP = 1000
 const UNREADABLE = 'unreadable'
 
 interface StoredThread {
-  readonly record: ThreadRecord
+  readonly record: log.ThreadRecord
   readonly made: number
 }
 
@@ -57,7 +49,7 @@ export class EmbeddedThreads {
 
   /** Decides a new turn of a thread, creating the thread if necessary. Returns the turn's ordinal. */
   addTurn(
-    { threadId, threadTitle: title }: NewTurn,
+    { threadId, threadTitle: title }: log.NewTurn,
     now: number,
   ): { ordinal: number; write: (writes: Write[]) => void } {
     const before = this.#replaceable(threadId)
@@ -67,7 +59,7 @@ export class EmbeddedThreads {
     return { ordinal: after.made, write: this.#replace(before.thread, after) }
   }
 
-  async put(thread: NewThread, replaces?: Replaced): Promise<ThreadRecord> {
+  async put(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
     const { threadId } = thread
     const now = this.#store.clock.now()
     const before = this.#replaceable(threadId)
@@ -116,7 +108,10 @@ export class EmbeddedThreads {
     }
   }
 
-  placeOf({ threadId, ordinal }: Pick<TurnRecord, 'threadId' | 'ordinal'>): TurnPlace | undefined {
+  placeOf({
+    threadId,
+    ordinal,
+  }: Pick<log.TurnRecord, 'threadId' | 'ordinal'>): TurnPlace | undefined {
     const text = this.#store.env.tables.threadTurns.get([this.#keys.of(threadId), ordinal])
     return text === undefined ? undefined : parsePlace(text)
   }
@@ -124,8 +119,8 @@ export class EmbeddedThreads {
   /** Marks the turns of a thread from one to before another as replaced by that one. */
   replaceTurns(
     writes: Write[],
-    { threadId, ordinal: first }: Pick<TurnRecord, 'threadId' | 'ordinal'>,
-    { turnId: replacedBy, ordinal }: Pick<TurnRecord, 'turnId' | 'ordinal'>,
+    { threadId, ordinal: first }: Pick<log.TurnRecord, 'threadId' | 'ordinal'>,
+    { turnId: replacedBy, ordinal }: Pick<log.TurnRecord, 'turnId' | 'ordinal'>,
   ): void {
     const key = this.#keys.of(threadId)
     const table = this.#store.env.tables.threadTurns
@@ -164,7 +159,7 @@ export class EmbeddedThreads {
     }
   }
 
-  get(threadId: string): ThreadRecord | undefined {
+  get(threadId: string): log.ThreadRecord | undefined {
     const text = this.#store.env.tables.threads.get(this.#keys.of(threadId))
     this.#checkLost(threadId, text)
     return this.#live(parseThread(text))?.record
@@ -175,10 +170,10 @@ export class EmbeddedThreads {
     return unlessDamaged(() => this.#decided(threadId)?.record.creation, UNREADABLE)
   }
 
-  list(options: PageOptions): Page<ThreadRecord> {
+  list(options: log.PageOptions): log.Page<log.ThreadRecord> {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
-    const found: ThreadRecord[] = []
+    const found: log.ThreadRecord[] = []
     const range = { ...this.#keys.newestFirst(from), snapshot: false }
     for (const key of this.#store.env.tables.recency.getKeys(range)) {
       const record = Array.isArray(key) ? this.#listed(key) : undefined
@@ -188,7 +183,7 @@ export class EmbeddedThreads {
     return pageOf(found, limit, formatThreadPlace)
   }
 
-  #listed(key: Key & readonly unknown[]): ThreadRecord | undefined {
+  #listed(key: Key & readonly unknown[]): log.ThreadRecord | undefined {
     const threadId = String(key.at(-1))
     const updatedAt = Number(key.at(-2))
     const times = { createdAt: updatedAt, updatedAt }
@@ -303,7 +298,7 @@ function readPlace(table: Table, key: Key): string | TurnstreamError {
   }
 }
 
-function newThread(threadId: string, now: number, title?: string): ThreadRecord {
+function newThread(threadId: string, now: number, title?: string): log.ThreadRecord {
   const named = { threadId, ...(title && { title }) }
   return { ...named, creation: crypto.randomUUID(), version: 0, createdAt: now, updatedAt: now }
 }
@@ -314,7 +309,7 @@ function parseThread(text: string | undefined): StoredThread | undefined {
   if (isRecord(thread) && isRecord(thread['record'])) {
     const { record, made } = thread as unknown as StoredThread
     // Threads of older stores lack these fields.
-    const { creation = String(record.createdAt), version = 0 } = record as Partial<ThreadRecord>
+    const { creation = String(record.createdAt), version = 0 } = record as Partial<log.ThreadRecord>
     return { record: { ...record, creation, version }, made }
   }
   throw new TurnstreamError('STORE_CORRUPT', 'a stored thread is malformed')

@@ -1,15 +1,6 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
-import {
-  type EventRecord,
-  type Lease,
-  LOG_NAMES,
-  type LogName,
-  type LogRecord,
-  type NewOutput,
-  type NewRecord,
-  type OutputRecord,
-  type WriterOptions,
-} from '@turnstream/core/internal/log/turn-log'
+import type * as log from '@turnstream/core/internal/log/turn-log'
+import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { encodeAhead, hasAttachments } from '@turnstream/core/internal/protocol/event-codec'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
@@ -176,7 +167,7 @@ export class EmbeddedTurn extends LocalTurn {
       const found = { epoch, head, sealed: logs[log].sealed }
       const known = countKnown(found, { lease, log, first, count, isSeal: seal !== undefined })
       if (log === 'events') this.events.stage(epoch, entries as StreamEvent[], known, count)
-      else this.processed.stage(epoch, entries as NewOutput[], first, known, count)
+      else this.processed.stage(epoch, entries as log.NewOutput[], first, known, count)
     } catch (error) {
       writer.failed(error)
       return
@@ -186,7 +177,7 @@ export class EmbeddedTurn extends LocalTurn {
     this.#storing.push(writer)
   }
 
-  #seal(log: LogName, { outcome, response }: Seal): void {
+  #seal(log: log.LogName, { outcome, response }: Seal): void {
     this.#state = appended(this.#state, log, this.#heads[log], true)
     if (outcome === undefined || this.#facts.outcome !== undefined) return
     const { clock, steadyNow, retentionMs } = this.#store
@@ -276,7 +267,10 @@ export class EmbeddedTurn extends LocalTurn {
     return this.readers === 0 && isSealed(this.#committed?.state ?? this.#state)
   }
 
-  override source<Name extends LogName>(log: Name, leave: () => void): LogSource<LogRecord<Name>> {
+  override source<Name extends log.LogName>(
+    log: Name,
+    leave: () => void,
+  ): LogSource<log.LogRecord<Name>> {
     const release = log === 'events' ? this.events.hold() : undefined
     return super.source(log, () => {
       release?.()
@@ -284,12 +278,12 @@ export class EmbeddedTurn extends LocalTurn {
     })
   }
 
-  protected override visibleLog(log: LogName): LogState {
+  protected override visibleLog(log: log.LogName): LogState {
     const { sealed, epochs } = (this.#committed?.state ?? this.#state).logs[log]
     return { head: (this.#committed ?? this.#heads)[log], sealed, epochs }
   }
 
-  protected override eventsAfter(seq: number): Block<EventRecord> {
+  protected override eventsAfter(seq: number): Block<log.EventRecord> {
     const { head, sealed, epochs } = this.visibleLog('events')
     if (seq >= head) return this.restOf('events', [])
     const run = this.events.read(seq + 1, epochs)
@@ -305,31 +299,31 @@ export class EmbeddedTurn extends LocalTurn {
     return new TurnstreamError('STORE_CORRUPT', `event ${seq} of turn ${turnId} is missing`)
   }
 
-  protected override outputsAfter(seq: number): readonly OutputRecord[] {
+  protected override outputsAfter(seq: number): readonly log.OutputRecord[] {
     return this.processed.after(seq)
   }
 }
 
 /** Has its records stored by the next commit, together with all other turns. */
-export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<Name> {
+export class EmbeddedWriter<Name extends log.LogName = log.LogName> extends StoreWriter<Name> {
   readonly #turn: EmbeddedTurn | undefined
   readonly #store: EmbeddedStore
   #isReady = false
 
   /** `turn` is missing if it was deleted. */
   constructor(
-    lease: Lease,
+    lease: log.Lease,
     log: Name,
     turn: EmbeddedTurn | undefined,
     store: EmbeddedStore,
-    options?: WriterOptions<NewRecord<Name>>,
+    options?: log.WriterOptions<log.NewRecord<Name>>,
   ) {
     super(lease, log, store.clock, options)
     this.#turn = turn
     this.#store = store
   }
 
-  override write(entry: NewRecord<Name>): boolean {
+  override write(entry: log.NewRecord<Name>): boolean {
     const hasRoom = super.write(entry)
     if ('payload' in entry && hasAttachments(entry)) this.#turn?.expectLarge(entry)
     return hasRoom
@@ -393,7 +387,7 @@ function hasRequests({ facts: before }: Version, { facts: after }: Version): boo
   return before.cancelReason !== after.cancelReason || before.values !== after.values
 }
 
-function hasNews(log: LogName, before: Version | undefined, after: Version): boolean {
+function hasNews(log: log.LogName, before: Version | undefined, after: Version): boolean {
   if (before === undefined || before[log] !== after[log]) return true
   return before.state.logs[log].sealed !== after.state.logs[log].sealed
 }

@@ -1,10 +1,4 @@
-import type {
-  Lease,
-  LogName,
-  NewOutput,
-  NewRecord,
-  WriterOptions,
-} from '@turnstream/core/internal/log/turn-log'
+import type * as log from '@turnstream/core/internal/log/turn-log'
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
 import { EventEncoder } from '@turnstream/core/internal/protocol/event-codec'
 import { OutputEncoder } from '@turnstream/core/internal/protocol/output-codec'
@@ -151,7 +145,7 @@ export interface WriterStore
  * Sends the records of one log in order, one batch at a time. A broken connection can neither reorder records nor leave
  * a gap: the batch is sent again, and the store already has it or not.
  */
-abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> implements Appender {
+abstract class RedisWriter<Name extends log.LogName> extends StoreWriter<Name> implements Appender {
   protected readonly store: WriterStore
   #batch: Taken<Name> | undefined
   #isSending = false
@@ -162,10 +156,10 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
   }
 
   constructor(
-    lease: Lease,
+    lease: log.Lease,
     log: Name,
     store: WriterStore,
-    options: WriterOptions<NewRecord<Name>> | undefined,
+    options: log.WriterOptions<log.NewRecord<Name>> | undefined,
   ) {
     super(lease, log, store.clock, options)
     this.store = store
@@ -437,15 +431,15 @@ class ProcessedWriter extends RedisWriter<'processed'> {
   }
 }
 
-export function openWriter<Name extends LogName>(
-  lease: Lease,
+export function openWriter<Name extends log.LogName>(
+  lease: log.Lease,
   log: Name,
   store: WriterStore,
-  options?: WriterOptions<NewRecord<Name>>,
+  options?: log.WriterOptions<log.NewRecord<Name>>,
 ): RedisWriter<Name> {
   const writer: RedisWriter<'events'> | RedisWriter<'processed'> =
     log === 'events'
-      ? new EventsWriter(lease, log, store, options as WriterOptions<StreamEvent>)
-      : new ProcessedWriter(lease, log, store, options as WriterOptions<NewOutput>)
+      ? new EventsWriter(lease, log, store, options as log.WriterOptions<StreamEvent>)
+      : new ProcessedWriter(lease, log, store, options as log.WriterOptions<log.NewOutput>)
   return writer as unknown as RedisWriter<Name>
 }

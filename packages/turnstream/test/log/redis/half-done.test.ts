@@ -115,7 +115,7 @@ describe('after a process died in the middle', () => {
     // The dead one comes to life again.
     const turn = keys.turn('turn')
     const late = [2, 'nonce', 'c', LEASE_MS, LEASE_MS, old.creation]
-    const second = [turn.state, turn.meta, turn.processed, turn.items]
+    const second = [turn.meta, turn.state, turn.processed, turn.items]
     expect(await step(CLAIM_PROCESSED, second, late)).toEqual([])
     if (lease === undefined) throw new Error('no lease')
     await appendTo(log, lease, 'events', eventsUpTo('run', 3, 3), { seal: true })
@@ -134,7 +134,7 @@ describe('after a process died in the middle', () => {
       [run.state, run.events, run.chunks, run.meta, run.response],
       [1, '', 'n', 1, LEASE_MS, creation],
     )
-    const second = [turn.state, turn.meta, turn.processed, turn.items]
+    const second = [turn.meta, turn.state, turn.processed, turn.items]
     await step(CLAIM_PROCESSED, second, [2, 'n', 'b', 200, LEASE_MS, creation])
     expect(await codeOf(log.claim('turn', 'c', LEASE_MS))).toBe('LEASE_HELD')
     await until(async () => (await codeOf(log.claim('turn', 'c', LEASE_MS))) === 'resolved')
