@@ -260,12 +260,10 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   async close(): Promise<void> {
     // Earlier writes are stored by then.
     await Promise.resolve()
-    for (const [, each] of this.#tenants.entries()) each.#close()
-  }
-
-  #close(): void {
-    this.#closed = true
-    for (const turn of this.turns.values()) turn.dropLogs(storeClosed())
+    for (const [, each] of this.#tenants.entries()) {
+      each.#closed = true
+      for (const turn of each.turns.values()) turn.dropLogs(storeClosed())
+    }
   }
 
   protected override checkOpen(): void {

@@ -2,6 +2,7 @@ import type * as log from '@turnstream/core/internal/log/turn-log'
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { ERROR_CODES, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { EpochStart } from './offsets.ts'
+import type { TurnFacts } from './records.ts'
 
 /** Who may write what. The scripts of Redis (`redis/scripts/`) implement the same rules. */
 
@@ -114,19 +115,15 @@ export function checkEpoch(state: { readonly epoch: number }, { turnId, epoch }:
   throw new TurnstreamError('LEASE_LOST', detail)
 }
 
-interface LeaseFacts extends Pick<log.Lease, 'turnId' | 'runId'> {
-  readonly contentMs?: number | undefined
-}
+type LeaseFacts = Pick<TurnFacts, 'turnId' | 'runId' | 'contentMs'>
 
 /** `until` is a time of day. */
 export function leaseOf(
-  {
-    facts: { turnId, runId, contentMs },
-    creation,
-  }: { readonly facts: LeaseFacts; readonly creation: string },
+  { facts, creation }: { readonly facts: LeaseFacts; readonly creation: string },
   { epoch, logs }: WriteState,
   until: number,
 ): log.Lease {
+  const { turnId, runId, contentMs } = facts
   const next = { events: logs.events.head + 1, processed: logs.processed.head + 1 }
   const brief = contentMs === undefined ? {} : { contentMs }
   return { turnId, runId, creation, epoch, ...brief, until, next }

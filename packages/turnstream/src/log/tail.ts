@@ -96,18 +96,14 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
         // The next block may have a record of many megabytes, too.
         if (changed === undefined && isSliceOver()) await nextSlice()
         if (changed === undefined) continue
-        if (!this.#hasCaughtUp) this.#catchUp()
+        if (!this.#hasCaughtUp) for (const notify of this.#onCaughtUp) notify()
+        this.#hasCaughtUp = true
         await changed
       }
     } finally {
       stopListening()
       source.release()
     }
-  }
-
-  #catchUp(): void {
-    this.#hasCaughtUp = true
-    for (const notify of this.#onCaughtUp) notify()
   }
 
   #pass({ records, cursor }: Block<Rec>, index: number): void {

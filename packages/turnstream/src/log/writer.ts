@@ -82,7 +82,9 @@ export abstract class StoreWriter<Name extends log.LogName>
   }
 
   write(entry: log.NewRecord<Name>): boolean {
-    if (this.#seal !== undefined) throw sealedError(this.log, this.lease)
+    if (this.#seal !== undefined) {
+      throw new TurnstreamError('LOG_SEALED', `${this.log} of turn ${this.lease.turnId}`)
+    }
     checkEntry(this.log, entry)
     if (this.isOver) return true
     if (this.#entries.push(entry) === 1) this.#movedAt = monotonicNow(this.#clock)
@@ -218,8 +220,4 @@ export interface Taken<Name extends log.LogName> {
   readonly count: number
   /** Set when the last record of the batch is the last of the log. */
   readonly seal: Seal | undefined
-}
-
-function sealedError(log: log.LogName, { turnId }: log.Lease): TurnstreamError {
-  return new TurnstreamError('LOG_SEALED', `${log} of turn ${turnId}`)
 }

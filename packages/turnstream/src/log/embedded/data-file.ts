@@ -162,18 +162,16 @@ export class DiskRoom {
   async take(bytes: number): Promise<void> {
     const needed = bytes * COPIES + COMMIT_BYTES
     const isOld = performance.now() - this.#measuredAt > BELIEVED_MS
-    if (isOld || this.#left < needed) await this.#measure()
+    if (isOld || this.#left < needed) {
+      const { bavail, bsize } = await statfs(this.#directory)
+      this.#left = bavail * bsize - RESERVE_BYTES
+      this.#measuredAt = performance.now()
+    }
     if (this.#left < needed) {
       const detail = `${this.#directory}: a commit needs up to ${needed} more bytes than are free`
       throw new TurnstreamError('STORE_FULL', detail)
     }
     this.#left -= needed
-  }
-
-  async #measure(): Promise<void> {
-    const { bavail, bsize } = await statfs(this.#directory)
-    this.#left = bavail * bsize - RESERVE_BYTES
-    this.#measuredAt = performance.now()
   }
 }
 

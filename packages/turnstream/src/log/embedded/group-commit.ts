@@ -160,7 +160,9 @@ export class GroupCommit {
       // They had nothing new, so there is nothing to publish.
       events.committed()
     }
-    this.#forgetStaged(group)
+    for (const records of this.#staged.values()) {
+      for (const [key, staged] of records) if (staged.group === group) records.delete(key)
+    }
     for (const turn of group.turns) {
       this.journal.settle(turn.events, entry)
       turn.confirm()
@@ -197,12 +199,6 @@ export class GroupCommit {
     for (const { undo } of [...group.changes, ...later.changes].toReversed()) undo?.()
     for (const turn of [...group.turns, ...later.turns]) turn.undo(sameError(error))
     for (const { reject } of [group, later]) reject(sameError(error))
-  }
-
-  #forgetStaged(group: Group): void {
-    for (const records of this.#staged.values()) {
-      for (const [key, staged] of records) if (staged.group === group) records.delete(key)
-    }
   }
 }
 

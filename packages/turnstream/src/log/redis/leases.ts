@@ -47,11 +47,6 @@ export class LeaseIndex {
   }
 }
 
-/** Whether the member has the form that this package writes. */
-function isMember(turn: IndexedTurn): boolean {
-  return isTenant(turn.tenant) && memberOf(turn) === turn.member
-}
-
 function memberOf({ tenant, turnId }: Orphan): string {
   return tenant === DEFAULT_TENANT ? turnId : `${tenant} ${turnId}`
 }
@@ -74,7 +69,9 @@ export async function findOrphans(
 ): Promise<Orphan[]> {
   const page = tenant === undefined ? limit : Math.max(limit, PAGE)
   const isOrphan = async (turn: IndexedTurn) => {
-    if (isMember(turn)) return logOf(turn.tenant).isOrphan(turn)
+    const { tenant, member } = turn
+    // Only members that this package writes.
+    if (isTenant(tenant) && memberOf(turn) === member) return logOf(turn.tenant).isOrphan(turn)
     await leases.drop(turn)
     return false
   }

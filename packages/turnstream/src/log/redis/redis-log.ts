@@ -80,20 +80,18 @@ export class RedisLog implements log.TurnLog {
   ): log.Tail<log.LogRecord<Name>> {
     const open = async () => {
       this.#store.checkOpen()
-      const { readers } = this.#store
-      const source: LogSource<log.LogRecord> =
-        name === 'events'
-          ? await readers.openEvents(turnId, this.#keys.run(await this.#runOf(turnId)))
-          : await readers.openProcessed(turnId, this.#keys.turn(turnId))
+      const source: LogSource<log.LogRecord> = await (name === 'events'
+        ? this.#openEvents(turnId)
+        : this.#store.readers.openProcessed(turnId, this.#keys.turn(turnId)))
       return source as LogSource<log.LogRecord<Name>>
     }
     return new LogTail(name, open, after, signal)
   }
 
-  async #runOf(turnId: string): Promise<string> {
+  async #openEvents(turnId: string): Promise<LogSource<log.EventRecord>> {
     const meta = await this.#records.existing(turnId)
     checkNotExpired(turnId, meta)
-    return meta.runId
+    return this.#store.readers.openEvents(turnId, this.#keys.run(meta.runId))
   }
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {
@@ -107,22 +105,19 @@ export class RedisLog implements log.TurnLog {
   }
 
   async expired(limit: number): Promise<string[]> {
-    const orphans = await this.#findOrphans(limit, this.#keys.tenant)
+    const orphans = await this.orphans(limit, this.#keys.tenant)
     return orphans.map(({ turnId }) => turnId)
   }
 
-  orphans(limit: number): Promise<log.Orphan[]> {
-    return this.#findOrphans(limit)
-  }
-
-  #findOrphans(limit: number, tenant?: string): Promise<log.Orphan[]> {
+  orphans(limit: number, tenant?: string): Promise<log.Orphan[]> {
     return findOrphans(this.#store.leases, (name) => this.#tenants.of(name), limit, tenant)
   }
 
   async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
     this.#store.checkOpen()
     const { meta } = this.#keys.turn(lease.turnId)
-    return this.#store.notifier.waitFor(meta, signal, () => this.#cancelReason(lease))
+    const find = async () => (await this.#records.leased(lease)).fields['cancel']
+    return this.#store.notifier.waitFor(meta, signal, find)
   }
 
   getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
@@ -393,10 +388,6 @@ export class RedisLog implements log.TurnLog {
     const { meta } = this.#keys.turn(turnId)
     if ((await this.#client.run(scripts.CANCEL, [meta], [reason])) === 1) return true
     throw new TurnstreamError('TURN_UNKNOWN', turnId)
-  }
-
-  async #cancelReason(lease: log.Lease): Promise<string | undefined> {
-    return (await this.#records.leased(lease)).fields['cancel']
   }
 
   /** After a log was sealed: if both are, the turn has ended and leaves the index. */
