@@ -34,8 +34,8 @@ interface Open {
 const writers = new WeakMap<object, Map<string, Open>>()
 
 /**
- * Writes consecutive records. Resolves with the offset of the last one when all are durable; rejects with the
- * writer's error. All appends of a lease to a log share one writer.
+ * Writes consecutive records, with one writer per lease and log. Returns the offset of the last one once all are
+ * stored.
  */
 export async function appendTo(
   log: Pick<TurnLog, 'open'>,

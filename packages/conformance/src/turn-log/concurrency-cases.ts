@@ -30,11 +30,7 @@ async function newWriting(given: Given, name: LogName, random: Random): Promise<
 }
 
 /** Appends of random size, sometimes awaited, while readers join from the start or with a cursor. */
-async function writeAmongReaders(
-  given: Given,
-  { lease, name, records }: Writing,
-  random: Random,
-): Promise<Reader[]> {
+async function writeAmongReaders(given: Given, { lease, name, records }: Writing, random: Random) {
   const { turnId } = lease
   const logs = [given.log, await given.elsewhere()] as const
   const readers: Reader[] = []
@@ -75,12 +71,7 @@ async function checkThreadOf({ log }: Given, turnId: string, threadId: string): 
 }
 
 /** Creates a turn while its thread is deleted, and sometimes writes it to its end. */
-async function createAmongDeletions(
-  given: Given,
-  turnId: string,
-  threadId: string,
-  isSealed: boolean,
-) {
+async function createMeanwhile(given: Given, turnId: string, threadId: string, isSealed: boolean) {
   try {
     const lease = await given.create(turnId, { threadId })
     if (isSealed) await given.seal(lease)
@@ -140,12 +131,12 @@ export const concurrencyCases: Cases = {
       const threadId = `thread-${random.seed}`
       const turnIds = ['a', 'b', 'c', 'd'].map((name) => `turn-${name}-${random.seed}`)
       const [first = '', ...rest] = turnIds
-      await createAmongDeletions(given, first, threadId, random.oneIn(2))
+      await createMeanwhile(given, first, threadId, random.oneIn(2))
       const made = rest.map(async (turnId) => {
         const on = random.pick([given, elsewhere])
         const isSealed = random.oneIn(2)
         await pause(on, random.below(12))
-        await createAmongDeletions(on, turnId, threadId, isSealed)
+        await createMeanwhile(on, turnId, threadId, isSealed)
       })
       const deletions = [given, elsewhere].map(async (on) => {
         await pause(on, random.below(8))

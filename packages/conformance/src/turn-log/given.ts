@@ -97,12 +97,7 @@ export class Given {
     return this.log.create({ turnId, threadId, owner: 'owner', ...rest }, leaseMs)
   }
 
-  append(
-    lease: Lease,
-    name: LogName,
-    records: readonly TextRecord[],
-    options?: AppendOptions,
-  ): Promise<string> {
+  append(lease: Lease, name: LogName, records: readonly TextRecord[], options?: AppendOptions) {
     return appendTo(this.log, lease, name, records, options)
   }
 
@@ -151,21 +146,12 @@ export class Given {
     return this.tail(turnId, name)[Symbol.asyncIterator]()
   }
 
-  async read<Name extends LogName>(
-    turnId: string,
-    name: Name,
-    after = START,
-  ): Promise<LogRecord<Name>[]> {
+  async read<Name extends LogName>(turnId: string, name: Name, after = START) {
     return toRecords(await readAll(this.tail(turnId, name, after)))
   }
 
   /** Returns the first records of a log, which may be open. */
-  async take<Name extends LogName>(
-    turnId: string,
-    name: Name,
-    count: number,
-    after = START,
-  ): Promise<LogRecord<Name>[]> {
+  async take<Name extends LogName>(turnId: string, name: Name, count: number, after = START) {
     return toRecords(await takeFrom(this.tail(turnId, name, after), count))
   }
 }
@@ -207,9 +193,7 @@ export function toRecords<Rec extends LogRecord>(all: readonly (Rec | Resync)[])
   })
 }
 
-export async function nextOf<Rec extends LogRecord>(
-  iterator: AsyncIterator<Rec | Resync>,
-): Promise<Rec> {
+export async function nextOf<Rec extends LogRecord>(iterator: AsyncIterator<Rec | Resync>) {
   const { done, value } = await iterator.next()
   ok(done !== true, 'a tail ended while its log was open')
   const [record] = toRecords([value])
@@ -233,10 +217,7 @@ export function texts(all: readonly { readonly data: string }[]): string[] {
   return all.map(({ data }) => data)
 }
 
-/**
- * Work in flight while a case does something else. If the case fails, this must not be reported as a second,
- * unhandled failure.
- */
+/** Work in flight. If the case fails, this must not be reported as a second, unhandled failure. */
 export function soon<T>(work: Promise<T>): Promise<T> {
   // Ignored only here: the caller that awaits the promise gets the error.
   work.catch(() => {})

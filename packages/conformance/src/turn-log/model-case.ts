@@ -13,10 +13,7 @@ import { delta, message, responseDone, turnComplete } from './texts.ts'
 const CALLS = 200
 const NAMES: readonly [LogName, LogName] = ['events', 'processed']
 
-/**
- * Calls a log and the model with the same arguments and compares the results. Two tenants use the same ids
- * with a model each, so that neither may affect the other.
- */
+/** Compares a log with the model, call by call. Two tenants use the same ids: neither may affect the other. */
 export async function checkAgainstModel(given: Given, random: Random): Promise<void> {
   const other = await given.under.another?.()
   const tenant = given.ofTenant('beta')

@@ -26,10 +26,7 @@ export interface ModelTurn {
   readonly values: Map<string, string>
 }
 
-/**
- * The contract in a few lines: the result of each call, as a value or a code. It keeps every record and
- * searches, where a store must be efficient.
- */
+/** The contract in a few lines. It keeps every record and searches, where a store must be efficient. */
 export class Model {
   readonly turns = new Map<string, ModelTurn>()
   readonly #made = new Map<string, number>()

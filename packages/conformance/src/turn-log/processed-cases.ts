@@ -18,10 +18,7 @@ import { message, newestOf, outputsOf } from './texts.ts'
 // Items that are updated long after others appeared, and one that is never updated.
 const UPDATES = 'abacbdadcebaab'
 
-function checkFirst(
-  records: readonly OutputRecord[],
-  expected: Readonly<Record<string, number>>,
-): void {
+function checkFirst(records: readonly OutputRecord[], expected: Record<string, number>): void {
   for (const { key, offset, firstSeq } of records) {
     equal(firstSeq, expected[key], `the first record of ${key}, at ${offset}`)
   }

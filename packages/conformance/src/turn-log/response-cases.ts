@@ -18,10 +18,8 @@ export const responseCases: Cases = {
     await given.append(lease, 'events', deltas('run', 1, 300).slice(0, 256))
     equal(await log.getResponse('turn'), undefined, 'while the turn runs')
     equal((await log.getTurn('turn'))?.responseBytes, undefined, 'the size while the turn runs')
-    await given.append(lease, 'events', eventsUpTo('run', 300, 257), {
-      seal: true,
-      response: RESPONSE,
-    })
+    const rest = eventsUpTo('run', 300, 257)
+    await given.append(lease, 'events', rest, { seal: true, response: RESPONSE })
     equal(await log.getResponse('turn'), RESPONSE, 'after the seal of events')
     const responseBytes = new TextEncoder().encode(RESPONSE).length
     equal((await log.getTurn('turn'))?.responseBytes, responseBytes, 'its size')

@@ -58,10 +58,7 @@ export function turnComplete(turnId: string): string {
   return JSON.stringify({ type: 'turn_complete', turnId, threadId: 'thread', status: 'complete' })
 }
 
-/**
- * Returns the records of `processed` for a turn whose items are updated in this order: 'abab' is two items
- * with two states each. The first record is `turn_started`, the last `turn_complete`.
- */
+/** The records of `processed` for items updated in this order, from `turn_started` to `turn_complete`. */
 export function outputsOf(turnId: string, updates: string): TextRecord[] {
   const texts = updates
     .split('')

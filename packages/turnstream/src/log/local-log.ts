@@ -83,10 +83,7 @@ export abstract class LocalTurn {
   }
 
   /** A block that ends with the log. */
-  protected restOf<Rec extends log.LogRecord>(
-    name: log.LogName,
-    records: readonly Rec[],
-  ): Block<Rec> {
+  protected restOf<Rec extends log.LogRecord>(name: log.LogName, records: readonly Rec[]) {
     const { head, sealed, epochs } = this.visibleLog(name)
     return { records, head, cursor: offsetOf(epochs, head), last: sealed }
   }

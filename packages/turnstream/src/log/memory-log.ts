@@ -146,8 +146,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {
-    this.checkOpen()
-    this.#sweep()
+    this.#enter()
     return this.#turnOf(turnId)?.response
   }
 
@@ -160,14 +159,12 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
-    this.checkOpen()
-    this.#sweep()
+    this.#enter()
     return this.#turnOf(turnId)?.toRecord()
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
-    this.checkOpen()
-    this.#sweep()
+    this.#enter()
     return this.#current(this.#runs.get(runId))?.toRecord()
   }
 
@@ -175,8 +172,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     threadId: string,
     options: log.TurnPageOptions = {},
   ): Promise<log.Page<log.ListedTurn>> {
-    this.checkOpen()
-    this.#sweep()
+    this.#enter()
     const limit = pageLimit(options)
     const newestFirst = options.first === 'newest'
     const turns = this.#threads.get(threadId)?.turns ?? []
@@ -207,14 +203,12 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
-    this.checkOpen()
-    this.#sweep()
+    this.#enter()
     return this.#thread(threadId)?.record
   }
 
   async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
-    this.checkOpen()
-    this.#sweep()
+    this.#enter()
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
     const now = this.#clock.now()
@@ -227,8 +221,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   }
 
   async countThreads(): Promise<number> {
-    this.checkOpen()
-    this.#sweep()
+    this.#enter()
     return this.#threads.size
   }
 
@@ -240,8 +233,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
-    this.checkOpen()
-    this.#sweep()
+    this.#enter()
     // Synchronously: a turn created in between would have no thread.
     for (const turn of this.#thread(threadId)?.turns.slice() ?? []) this.#delete(turn)
     return this.#threads.delete(threadId)
@@ -270,9 +262,14 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     if (this.#closed) throw storeClosed()
   }
 
-  protected override existing(turnId: string): MemoryTurn {
+  /** Every call removes some expired data of all tenants, so no background sweeper is needed. */
+  #enter(): void {
     this.checkOpen()
     this.#sweep()
+  }
+
+  protected override existing(turnId: string): MemoryTurn {
+    this.#enter()
     const turn = this.#turnOf(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     turn.checkThere()
@@ -337,7 +334,6 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     turns.splice(turns.indexOf(turn), 1)
   }
 
-  /** Every call removes some expired data of all tenants, so no background sweeper is needed. */
   #sweep(): void {
     const root = this.#tenants.of(DEFAULT_TENANT)
     const now = this.#steadyNow()

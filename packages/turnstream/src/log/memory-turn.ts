@@ -66,12 +66,7 @@ export class MemoryTurn extends LocalTurn {
     this.ownership.wake()
   }
 
-  append<Name extends log.LogName>(
-    lease: log.Lease,
-    log: Name,
-    taken: Taken<Name>,
-    clock: Clock,
-  ): void {
+  append<Name extends log.LogName>(lease: log.Lease, log: Name, taken: Taken<Name>, clock: Clock) {
     const { entries, first, count, seal } = taken
     const { epoch } = this.state
     const { head, sealed } = this.state.logs[log]

@@ -261,12 +261,8 @@ export function outcomeOf(last: StreamEvent, isBrief = false): Outcome {
   const { payload } = event as StreamEvent
   switch (payload.type) {
     case 'response_done': {
-      const { status, usage, finish_reason } = payload
-      return {
-        status,
-        ...(usage && { usage }),
-        ...(finish_reason && { finishReason: finish_reason }),
-      }
+      const { status, usage, finish_reason: finishReason } = payload
+      return { status, ...(usage && { usage }), ...(finishReason && { finishReason }) }
     }
     case 'response_error':
       return {

@@ -71,30 +71,16 @@ export function countKnown(found: HeadState, write: Write): number {
 }
 
 /** Returns the state after records up to `head` were added and the log was possibly sealed. */
-export function appended(
-  state: WriteState,
-  log: log.LogName,
-  head: number,
-  isSeal: boolean,
-): WriteState {
-  const { epoch, until, logs } = state
+export function appended(before: WriteState, log: log.LogName, head: number, isSeal: boolean) {
+  const { epoch, until, logs } = before
   const { sealed, epochs } = logs[log]
   const after: LogState = { head, sealed: sealed || isSeal, epochs }
   const { events, processed } = logs
-  const isEvents = log === 'events'
-  return {
-    epoch,
-    until,
-    logs: isEvents ? { events: after, processed } : { events, processed: after },
-  }
+  const changed = log === 'events' ? { events: after, processed } : { events, processed: after }
+  return { epoch, until, logs: changed } satisfies WriteState
 }
 
-export function claimed(
-  state: WriteState,
-  turnId: string,
-  now: number,
-  leaseMs: number,
-): WriteState {
+export function claimed(state: WriteState, turnId: string, now: number, leaseMs: number) {
   if (isSealed(state)) throw new TurnstreamError('LOG_SEALED', `both logs of turn ${turnId}`)
   if (!hasRunOut(state, now)) {
     throw new TurnstreamError('LEASE_HELD', `turn ${turnId}, for another ${state.until - now} ms`)
@@ -105,7 +91,7 @@ export function claimed(
     const log = logs[name]
     logs[name] = { ...log, epochs: [...log.epochs, { epoch, from: log.head + 1 }] }
   }
-  return { epoch, until: now + leaseMs, logs }
+  return { epoch, until: now + leaseMs, logs } satisfies WriteState
 }
 
 /** An expired lease stays valid until another process claims the turn. */

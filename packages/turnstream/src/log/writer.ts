@@ -11,11 +11,7 @@ const MAX_WAITING = 500
 const ROOM_AGAIN = MAX_WAITING / 2
 
 const RETRY_FOR_MS = 10_000
-export const WRITE_RETRY = {
-  retryAttempts: Infinity,
-  retryBaseMs: 20,
-  retryMaxMs: 1000,
-} as const
+export const WRITE_RETRY = { retryAttempts: Infinity, retryBaseMs: 20, retryMaxMs: 1000 } as const
 
 /** The end of a log, written with its last record. */
 export interface Seal {

@@ -20,10 +20,7 @@ export interface CompactOptions {
 
 const PROGRESS_MS = 200
 
-/**
- * Rewrites the store without the free pages of deleted turns: the file never shrinks by itself. STORE_LOCKED while a
- * process uses it. Until the new file is on disk, the old one is untouched.
- */
+/** Rewrites the store without free pages: the file never shrinks by itself. STORE_LOCKED while it is in use. */
 export async function compactEmbeddedLog(
   directory: string,
   options: CompactOptions = {},

@@ -15,10 +15,7 @@ export const DATA_FILE = 'turns.mdb'
 export const DIRECTORY_MODE = 0o700
 export const FILE_MODE = 0o600
 
-/*
- * The head of an LMDB file (data format 2): two meta pages, of which the one with the higher transaction is valid.
- * Numbers are in native order, which is little-endian on every platform lmdb is built for.
- */
+/* Two meta pages of LMDB (data format 2): the one with the higher transaction is valid. Numbers are little-endian. */
 const MAGIC_AT = 24
 const MAGIC = 0xbeefc0de
 const FORMAT_AT = 28
@@ -33,10 +30,7 @@ const PAGE_SIZES = new Set([4096, 8192, 16_384, 32_768, 65_536])
 /** An option of LMDB's `open` that its types omit. */
 export const PRIVATE = { permissionsMode: FILE_MODE }
 
-/**
- * Refuses with STORE_CORRUPT a file that LMDB cannot open: lmdb 3.5.6 crashes the process instead of throwing. A
- * missing or empty file is a new store. Returns the number of the newest transaction.
- */
+/** STORE_CORRUPT for a file that would crash lmdb 3.5.6. Returns the newest transaction, 0 for a new store. */
 export async function checkDataFile(file: string): Promise<number> {
   const newest = await readNewest(file)
   return Number(newest?.transaction ?? 0)
@@ -103,10 +97,7 @@ function parseMeta(page: Buffer | undefined, file: string): Newest {
 const COPY_DIRECTORY = 'turns.mdb.compacting'
 
 /** Atomically replaces the data file by what `write` puts into a new one, once that is on disk. */
-export async function replaceData<T>(
-  directory: string,
-  write: (file: string) => Promise<T>,
-): Promise<T> {
+export async function replaceData<T>(directory: string, write: (file: string) => Promise<T>) {
   await removeCopy(directory)
   await mkdir(join(directory, COPY_DIRECTORY), { mode: DIRECTORY_MODE })
   try {

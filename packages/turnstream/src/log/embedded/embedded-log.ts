@@ -127,12 +127,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     return new EmbeddedWriter(lease, name, this.ownTurn(lease), this.#store, options)
   }
 
-  tail<Name extends log.LogName>(
-    turnId: string,
-    name: Name,
-    after: string,
-    signal: StopSignal,
-  ): log.Tail<log.LogRecord<Name>> {
+  tail<Name extends log.LogName>(turnId: string, name: Name, after: string, signal: StopSignal) {
     const open = () => {
       const turn = this.#visible(turnId)
       if (name === 'processed') turn.load()
@@ -175,10 +170,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     return record?.runId === runId ? record : undefined
   }
 
-  async listTurns(
-    threadId: string,
-    options: log.TurnPageOptions = {},
-  ): Promise<log.Page<log.ListedTurn>> {
+  async listTurns(threadId: string, options: log.TurnPageOptions = {}) {
     this.checkOpen()
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)

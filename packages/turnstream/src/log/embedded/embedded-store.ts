@@ -69,10 +69,7 @@ export class EmbeddedStore {
   }
 
   /** With `onDamage`, damaged pages of lists and missing open turns are reported instead of refused. */
-  static async open(
-    options: EmbeddedLogOptions,
-    onDamage?: (error: TurnstreamError) => void,
-  ): Promise<EmbeddedStore> {
+  static async open(options: EmbeddedLogOptions, onDamage?: (error: TurnstreamError) => void) {
     const { directory, sync = 'commit' } = options
     if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
     await makeDirectory(directory)
@@ -151,10 +148,7 @@ export class EmbeddedStore {
     await this.#unlock()
   }
 
-  /**
-   * Reads the open turns of all tenants at startup, and stores the journal's lines as chunks, so that it starts empty.
-   * A turn with damaged parts becomes STORE_CORRUPT; others are unaffected.
-   */
+  /** Reads the open turns, and stores the journal as chunks. A turn with damaged parts becomes STORE_CORRUPT. */
   async #recover(onDamage?: (error: TurnstreamError) => void): Promise<void> {
     const turns = new Map<number, EmbeddedTurn>()
     const damaged = new Set<EmbeddedTurn>()
@@ -193,10 +187,7 @@ export class EmbeddedStore {
     return undefined
   }
 
-  async #emptyJournal(
-    turns: readonly EmbeddedTurn[],
-    damaged: Iterable<EmbeddedTurn>,
-  ): Promise<void> {
+  async #emptyJournal(turns: readonly EmbeddedTurn[], damaged: Set<EmbeddedTurn>): Promise<void> {
     const writes: Write[] = []
     for (const turn of damaged) this.#markDamaged(turn, writes)
     for (const { events } of turns) events.write(writes, new JournalEntry(), true)

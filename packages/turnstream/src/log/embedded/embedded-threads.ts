@@ -48,10 +48,7 @@ export class EmbeddedThreads {
   }
 
   /** Decides a new turn of a thread, creating the thread if necessary. Returns the turn's ordinal. */
-  addTurn(
-    { threadId, threadTitle: title }: log.NewTurn,
-    now: number,
-  ): { ordinal: number; write: (writes: Write[]) => void } {
+  addTurn({ threadId, threadTitle: title }: log.NewTurn, now: number) {
     const before = this.#replaceable(threadId)
     const { record } = this.#live(before.thread) ?? { record: newThread(threadId, now, title) }
     // An expired thread may have turns not swept yet: they keep their ordinals.
@@ -145,13 +142,9 @@ export class EmbeddedThreads {
       const found: Key[] = [...table.getKeys(range)]
       for (const place of found) {
         const ordinal = Array.isArray(place) ? Number(place[1]) : Number.NaN
-        const damage = (error: TurnstreamError) => ({
-          turnId: `unreadable-${ordinal}`,
-          ordinal,
-          damage: error,
-        })
         const text = readPlace(table, place)
-        yield text instanceof TurnstreamError ? damage(text) : { ...parsePlace(text), ordinal }
+        if (typeof text === 'string') yield { ...parsePlace(text), ordinal }
+        else yield { turnId: `unreadable-${ordinal}`, ordinal, damage: text }
       }
       const last = found.at(-1)
       if (last === undefined || found.length < PLACES_AT_ONCE) return
@@ -198,16 +191,13 @@ export class EmbeddedThreads {
 
   /** Includes recently expired threads. */
   async count(): Promise<number> {
+    const { recency } = this.#store.env.tables
     const range = this.#keys.newestFirst(undefined)
     let { start } = range
     let count = 0
     for (;;) {
       let size = 0
-      for (const key of this.#store.env.tables.recency.getKeys({
-        ...range,
-        start,
-        limit: COUNT_STEP,
-      })) {
+      for (const key of recency.getKeys({ ...range, start, limit: COUNT_STEP })) {
         size += 1
         start = key
       }

@@ -15,7 +15,7 @@ import {
   turnGone,
   type WriteState,
 } from '../rules.ts'
-import type { Block, LogSource } from '../tail.ts'
+import type { Block } from '../tail.ts'
 import { type Seal, StoreWriter, type Taken } from '../writer.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { Write } from './environment.ts'
@@ -267,10 +267,7 @@ export class EmbeddedTurn extends LocalTurn {
     return this.readers === 0 && isSealed(this.#committed?.state ?? this.#state)
   }
 
-  override source<Name extends log.LogName>(
-    log: Name,
-    leave: () => void,
-  ): LogSource<log.LogRecord<Name>> {
+  override source<Name extends log.LogName>(log: Name, leave: () => void) {
     const release = log === 'events' ? this.events.hold() : undefined
     return super.source(log, () => {
       release?.()

@@ -129,10 +129,7 @@ export class Environment {
     return Object.values(tables).reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  /**
-   * Writes all pages in use to a new file, with a small free list: without one, lmdb 3.5.6 fails or crashes when the
-   * first commit frees more than about 250 pages.
-   */
+  /** Writes all pages in use to a new file. Without a free list, lmdb 3.5.6 may crash at its first commit. */
   async copyTo(file: string): Promise<void> {
     await this.#root.backup(file, true)
     const copy = await Environment.open(file, 'commit')
@@ -156,10 +153,7 @@ async function createValues(writes: readonly Write[]): Promise<Write['value'][]>
   return values
 }
 
-export async function openRoot(
-  file: string,
-  options: RootDatabaseOptions = {},
-): Promise<RootDatabase<string>> {
+export async function openRoot(file: string, options: RootDatabaseOptions = {}) {
   const { open } = await import('lmdb')
   const maxDbs = TABLE_NAMES.length + 1
   return open<string>({

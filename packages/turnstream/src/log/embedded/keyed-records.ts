@@ -8,10 +8,7 @@ import type { TenantKeys } from './stored-turn.ts'
 
 const KEYS_PER_STEP = 100
 
-/*
- * The values of a key are one record of the table `store`, under `note <key>`. Its entry in the sweeper's index has the
- * expiry of the last one.
- */
+/* The values of a key are in `store`, under `note <key>`; the sweeper's index has the last expiry. */
 function recordKey(key: string): string {
   return `note ${key}`
 }
@@ -62,10 +59,7 @@ export class EmbeddedKeyedRecords extends LocalKeyedRecords {
 }
 
 /** Removes some keys of any tenant whose values have all expired; false when none is left. */
-export async function sweepKeyedRecords(
-  { env, commits, onError }: EmbeddedStore,
-  now: number,
-): Promise<boolean> {
+export async function sweepKeyedRecords({ env, commits, onError }: EmbeddedStore, now: number) {
   const { store, ended } = env.tables
   const range = { start: ['note'], end: ['note', now, '\uffff'], limit: KEYS_PER_STEP }
   const due = [...ended.getKeys(range)].filter((key): key is (string | number)[] =>

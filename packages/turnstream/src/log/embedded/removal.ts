@@ -35,11 +35,7 @@ const READ_AT_ONCE = 1000
 const TURNS_PER_COMMIT = 16
 
 /** Deletes a turn in any state. Returns false if there is none. */
-export async function deleteTurn(
-  store: EmbeddedStore,
-  log: EmbeddedLog,
-  turnId: string,
-): Promise<boolean> {
+export async function deleteTurn(store: EmbeddedStore, log: EmbeddedLog, turnId: string) {
   const turn = unlessDamaged(() => log.decided(turnId), null)
   if (turn === undefined) return false
   await (turn === null ? removeDamaged(store, log.keys, turnId) : removeDeleted(store, turn))
@@ -51,11 +47,7 @@ function removeDeleted(store: EmbeddedStore, turn: EmbeddedTurn): Promise<void> 
 }
 
 /** Deletes a thread and its turns. Returns false if there is none. */
-export async function deleteThread(
-  store: EmbeddedStore,
-  log: EmbeddedLog,
-  threadId: string,
-): Promise<boolean> {
+export async function deleteThread(store: EmbeddedStore, log: EmbeddedLog, threadId: string) {
   const { threads, keys } = log
   const creation = threads.creationOf(threadId)
   if (creation === undefined) return false
@@ -88,11 +80,7 @@ function turnsOf(log: EmbeddedLog, threadId: string, limit: number): (EmbeddedTu
   return turns
 }
 
-async function removeTurn(
-  store: EmbeddedStore,
-  turn: EmbeddedTurn,
-  reason: TurnstreamError,
-): Promise<void> {
+async function removeTurn(store: EmbeddedStore, turn: EmbeddedTurn, reason: TurnstreamError) {
   const { commits } = store
   const { tables } = store.env
   const { keys } = turn
@@ -126,11 +114,7 @@ async function removeTurn(
 }
 
 /** Removes a turn that cannot be read. Its logs stay if its record does not tell their keys. */
-async function removeDamaged(
-  store: EmbeddedStore,
-  keys: TenantKeys,
-  turnId: string,
-): Promise<void> {
+async function removeDamaged(store: EmbeddedStore, keys: TenantKeys, turnId: string) {
   const { commits, damaged } = store
   const { tables } = store.env
   const key = keys.of(turnId)

@@ -29,13 +29,7 @@ export class TurnProcessed {
   }
 
   /** Stages the newest outputs from `from` to before `end`; `first` is the seq of the first. All or none. */
-  stage(
-    epoch: number,
-    outputs: readonly NewOutput[],
-    first: number,
-    from: number,
-    end: number,
-  ): void {
+  stage(epoch: number, outputs: readonly NewOutput[], first: number, from: number, end: number) {
     const { length } = this.#staged
     try {
       for (const { entry, seq, firstSeq } of newestOutputs(outputs, first, from, end)) {

@@ -46,11 +46,7 @@ export class ChangeNotifier {
   }
 
   /** Waits until `find` finds something. A temporarily unavailable store does not end the wait. */
-  async waitFor<Found>(
-    name: string,
-    signal: AbortSignal,
-    find: () => Promise<Found | undefined>,
-  ): Promise<Found> {
+  async waitFor<Found>(name: string, signal: AbortSignal, find: () => Promise<Found | undefined>) {
     const waiters = new Waiters()
     const wake = () => waiters.wake()
     const unfollow = await this.follow(name, wake, true)

@@ -11,6 +11,8 @@ export interface Script {
   readonly sha: string
 }
 
+export type ScriptArgs = readonly (string | number)[]
+
 export function script(lua: string): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
@@ -47,11 +49,7 @@ export class RedisClient {
     this.#clock = clock
   }
 
-  run(
-    script: Script,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
+  run(script: Script, keys: readonly string[], args: ScriptArgs): Promise<unknown> {
     const sent = ['EVALSHA', script.sha, String(keys.length)]
     for (const key of keys) sent.push(key)
     for (const arg of args) sent.push(typeof arg === 'string' ? arg : String(arg))

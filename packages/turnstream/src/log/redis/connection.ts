@@ -303,6 +303,9 @@ interface WatchedClient {
 /** Ticks that a ping may be unanswered. Ticks, not time: a blocked event loop is not the server's fault. */
 const TICKS = 4
 
+/** Called at most once per client. */
+type OnSilent = (client: WatchedClient, reason: Error) => void
+
 interface Watched {
   /** Ticks since the ping was sent; undefined if none is in flight. */
   waitedTicks: number | undefined
@@ -316,16 +319,11 @@ interface Watched {
 class Watch {
   readonly #link: Link
   readonly #events: Events
-  /** Called at most once per client. */
-  readonly #onSilent: (client: WatchedClient, reason: Error) => void
+  readonly #onSilent: OnSilent
   readonly #watched = new WeakMap<WatchedClient, Watched>()
   #cancelTick: () => void
 
-  constructor(
-    link: Link,
-    events: Events,
-    onSilent: (client: WatchedClient, reason: Error) => void,
-  ) {
+  constructor(link: Link, events: Events, onSilent: OnSilent) {
     this.#link = link
     this.#events = events
     this.#onSilent = onSilent

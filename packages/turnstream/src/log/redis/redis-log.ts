@@ -27,10 +27,7 @@ const FENCE_MS = 60 * 60 * 1000
 
 type NewRun = Pick<log.Lease, 'creation' | 'epoch'>
 
-/**
- * The log of one tenant. Record, run and thread are in three slots. A process may die between two steps: their order
- * lets the next caller continue.
- */
+/** Record, run and thread are in three slots. A process may die between two steps: the next caller continues. */
 export class RedisLog implements log.TurnLog {
   readonly keyedRecords: log.KeyedRecords
   readonly #store: RedisStore
@@ -72,12 +69,7 @@ export class RedisLog implements log.TurnLog {
     return openWriter(lease, name, this.#writerStore, options)
   }
 
-  tail<Name extends log.LogName>(
-    turnId: string,
-    name: Name,
-    after: string,
-    signal: StopSignal,
-  ): log.Tail<log.LogRecord<Name>> {
+  tail<Name extends log.LogName>(turnId: string, name: Name, after: string, signal: StopSignal) {
     const open = async () => {
       this.#store.checkOpen()
       const source: LogSource<log.LogRecord> = await (name === 'events'
@@ -337,14 +329,9 @@ export class RedisLog implements log.TurnLog {
     const openMs = this.#store.retention.openMs(leaseMs)
     const turn = this.#keys.turn(turnId)
     const run = this.#keys.run(runId)
+    const args = [epoch, leaseMs, openMs, creation, isLate ? 1 : '']
     const [reply] = await Promise.all([
-      this.#client.run(scripts.RENEW, turnKeys(turn), [
-        epoch,
-        leaseMs,
-        openMs,
-        creation,
-        isLate ? 1 : '',
-      ]),
+      this.#client.run(scripts.RENEW, turnKeys(turn), args),
       this.#client.run(scripts.KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
     ])
     return texts(reply)

@@ -68,10 +68,7 @@ export function corrupt(detail: string): TurnstreamError {
 }
 
 /** The result, or `other` if what it is read from is damaged. */
-export async function unlessDamaged<T, Other>(
-  result: Promise<T>,
-  other: Other,
-): Promise<T | Other> {
+export async function unlessDamaged<T, Other>(result: Promise<T>, other: Other) {
   try {
     return await result
   } catch (error) {

@@ -307,12 +307,9 @@ function readProcessed(keys: TurnKeys, client: RedisClient, after: string, withI
 }
 
 /** Entry id of every key, for a writer that continues; empty for a sealed log. */
-export async function readEntries(
-  keys: TurnKeys,
-  client: RedisClient,
-): Promise<Map<string, string>> {
+export async function readEntries(keys: TurnKeys, client: RedisClient) {
   const reading = parseReading(await readProcessed(keys, client, START, false))
-  if (typeof reading === 'string') return new Map()
+  if (typeof reading === 'string') return new Map<string, string>()
   return new Map(parseRecords(reading).records.map(({ record }) => [record.key, record.offset]))
 }
 
@@ -338,12 +335,8 @@ function parseRecords({ parts }: Reading) {
       throw corrupt(`entry ${id} of processed is incomplete`)
     }
     const key = keys.get(id)
-    const stored = {
-      data,
-      eventId,
-      timestamp: Number(timestamp),
-      ...(key !== undefined && { key }),
-    }
+    const keyed = key === undefined ? {} : { key }
+    const stored = { data, eventId, timestamp: Number(timestamp), ...keyed }
     return { seq, record: StoredOutput.read(id, stored) }
   })
   return { records, first: items.length === 0 ? undefined : first }

@@ -4,7 +4,7 @@ import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json
 import { formatThreadPlace, pageLimit, pageOf, parseOrdinal, parseThreadPlace } from '../paging.ts'
 import { checkId, damagedTurn } from '../records.ts'
 import { checkReplaceable } from '../rules.ts'
-import type { RedisClient, Script } from './client.ts'
+import type { RedisClient, Script, ScriptArgs } from './client.ts'
 import type { RedisKeys } from './keys.ts'
 import type { RedisStore } from './open.ts'
 import { corrupt, list, text, texts, unlessDamaged } from './replies.ts'
@@ -116,10 +116,7 @@ export class Threads {
     await this.#client.run(scripts.DROP, [this.#store.keys.threads], [member, score])
   }
 
-  async turns(
-    threadId: string,
-    options: log.TurnPageOptions = {},
-  ): Promise<log.Page<log.ListedTurn>> {
+  async turns(threadId: string, options: log.TurnPageOptions = {}) {
     const limit = pageLimit(options)
     const { first = 'oldest', cursor, replaced } = options
     const start = first === 'newest' ? '+inf' : '-inf'
@@ -157,7 +154,7 @@ export class Threads {
     return (await this.#run(scripts.CONFIRM_TURN, threadId, args)) === 1
   }
 
-  #run(script: Script, threadId: string, args: readonly (string | number)[]): Promise<unknown> {
+  #run(script: Script, threadId: string, args: ScriptArgs): Promise<unknown> {
     const { record, turns, replaced } = this.#store.keys.thread(threadId)
     return this.#client.run(script, [record, turns, replaced], args)
   }
@@ -224,10 +221,7 @@ export class Threads {
   }
 
   /** Removes a thread, which gets no turns meanwhile, and its turns. After a crash it has fewer turns. */
-  async remove(
-    threadId: string,
-    removeTurn: (turnId: string) => Promise<unknown>,
-  ): Promise<boolean> {
+  async remove(threadId: string, removeTurn: (turnId: string) => Promise<unknown>) {
     const { record, turns } = this.#store.keys.thread(threadId)
     let creation: string | undefined
     let mark: string = crypto.randomUUID()

@@ -141,10 +141,7 @@ export interface WriterStore
   readonly settle: (turnId: string) => Promise<void>
 }
 
-/**
- * Sends the records of one log in order, one batch at a time. A broken connection can neither reorder records nor leave
- * a gap: the batch is sent again, and the store already has it or not.
- */
+/** Sends the records of a log in order, a batch at a time. It may be sent again: the store has it or not. */
 abstract class RedisWriter<Name extends log.LogName> extends StoreWriter<Name> implements Appender {
   protected readonly store: WriterStore
   #batch: Taken<Name> | undefined
@@ -246,10 +243,7 @@ abstract class RedisWriter<Name extends log.LogName> extends StoreWriter<Name> i
 class EventsWriter extends RedisWriter<'events'> {
   readonly #keys = this.store.keys.run(this.lease.runId)
   readonly #encoder = new EventEncoder()
-  /**
-   * The newest record, if this writer added it: only then may the next be added by its id alone, because other paths
-   * compare the creation.
-   */
+  /** The newest record, if this writer added it: only then may the next one be added by its id alone. */
   #written: number | undefined
   readonly #live = new LiveLines()
   /** Live lines of a batch after it is written. */
