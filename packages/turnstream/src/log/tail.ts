@@ -33,7 +33,10 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   #cursor: string
   #hasCaughtUp = false
   #skipped = 0
-  readonly #onCaughtUp: (() => void)[] = []
+  #catchUp: () => void = () => {}
+  readonly caughtUp = new Promise<void>((resolve) => {
+    this.#catchUp = resolve
+  })
 
   constructor(
     log: LogName,
@@ -54,13 +57,6 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
 
   get skipped(): number {
     return this.#skipped
-  }
-
-  get caughtUp(): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.#hasCaughtUp) resolve()
-      else this.#onCaughtUp.push(resolve)
-    })
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Rec | Resync, void> {
@@ -96,8 +92,8 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
         // The next block may have a record of many megabytes, too.
         if (changed === undefined && isSliceOver()) await nextSlice()
         if (changed === undefined) continue
-        if (!this.#hasCaughtUp) for (const notify of this.#onCaughtUp) notify()
         this.#hasCaughtUp = true
+        this.#catchUp()
         await changed
       }
     } finally {

@@ -35,3 +35,10 @@ export function checkTenant(tenant: string): void {
 export function logOf(log: TurnLog, tenant: string): TurnLog {
   return tenant === DEFAULT_TENANT ? log : log.ofTenant(tenant)
 }
+
+/** Ids contain no space: what begins with a name and a space belongs to that tenant. */
+export function parseTenantKey(key: string): { tenant: string; id: string } {
+  const end = key.indexOf(' ')
+  if (end === -1) return { tenant: DEFAULT_TENANT, id: key }
+  return { tenant: key.slice(0, end), id: key.slice(end + 1) }
+}

@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs'
-import { chmod, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises'
+import { chmod, mkdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import {
@@ -7,7 +7,7 @@ import {
   type ErrorCode,
   TurnstreamError,
 } from '@turnstream/core/internal/protocol/errors'
-import { checkPages, type Newest, NO_ROOT, parseTree } from './pages.ts'
+import { checkPages, type Newest, NO_ROOT, parseTree, withFile } from './pages.ts'
 
 export const DATA_FILE = 'turns.mdb'
 
@@ -53,8 +53,7 @@ async function readNewest(file: string): Promise<Newest | undefined> {
   if (!found.isFile()) throw new TurnstreamError('STORE_CORRUPT', `${file} is not a file`)
   const { size } = found
   if (size === 0) return undefined
-  const handle = await open(file, 'r')
-  try {
+  return await withFile(file, 'r', async (handle) => {
     const read = async (at: number) => {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(META_BYTES), 0, META_BYTES, at)
       return parseMeta(bytesRead === META_BYTES ? buffer : undefined, file)
@@ -67,9 +66,7 @@ async function readNewest(file: string): Promise<Newest | undefined> {
       if (!isThere) throw new TurnstreamError('STORE_CORRUPT', `${file} is truncated`)
     }
     return newest
-  } finally {
-    await handle.close()
-  }
+  })
 }
 
 export async function statFile(file: string): Promise<Stats | undefined> {
@@ -120,12 +117,7 @@ export async function removeCopy(directory: string): Promise<void> {
 
 /** Ensures that a power failure cannot undo earlier writes. */
 async function syncFile(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
+  await withFile(path, 'r', (handle) => handle.sync())
 }
 
 /** LMDB copies the pages it changes, and a character may take three bytes. */
@@ -236,26 +228,15 @@ async function codeOfWriting(file: string): Promise<ErrorCode | undefined> {
   const probe = `${file}.probe`
   try {
     const { size } = await stat(file)
-    const handle = await open(probe, 'w')
-    try {
-      await writeAll(handle, size)
-    } finally {
-      await handle.close()
-    }
+    // A short write is continued, and then says why.
+    await withFile(probe, 'a', async (handle) => {
+      await handle.truncate(size)
+      await handle.writeFile(new Uint8Array(PROBE_BYTES))
+    })
     return undefined
   } catch (error) {
     return CODES[nameOf(error)]
   } finally {
     await rm(probe, { force: true })
-  }
-}
-
-async function writeAll(handle: Awaited<ReturnType<typeof open>>, at: number): Promise<void> {
-  const bytes = new Uint8Array(PROBE_BYTES)
-  let written = 0
-  // A write that does not fit is first cut short; the next one reports why.
-  while (written < PROBE_BYTES) {
-    const rest = PROBE_BYTES - written
-    written += (await handle.write(bytes, written, rest, at + written)).bytesWritten
   }
 }

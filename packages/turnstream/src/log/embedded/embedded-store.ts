@@ -4,6 +4,7 @@ import type { Orphan } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { LocalLog } from '../local-log.ts'
 import { storeClosed } from '../rules.ts'
+import { parseTenantKey } from '../tenants.ts'
 import { migrate } from './compact.ts'
 import { checkTablePages, DATA_FILE, removeCopy, storeError } from './data-file.ts'
 import { checkWritable, lockDirectory, makeDirectory, StoreFiles } from './directory.ts'
@@ -13,7 +14,7 @@ import { Environment, type Tables, unlessDamaged, type Write } from './environme
 import { GroupCommit, JournalEntry } from './group-commit.ts'
 import type { EmbeddedLogOptions } from './open.ts'
 import { readTurn, Sweeper } from './removal.ts'
-import { DAMAGED, parseKey } from './stored-turn.ts'
+import { DAMAGED } from './stored-turn.ts'
 import { Chunks } from './turn-events.ts'
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000
@@ -110,7 +111,7 @@ export class EmbeddedStore {
   }
 
   findTurn(key: string): EmbeddedTurn | undefined {
-    const { tenant, id } = parseKey(key)
+    const { tenant, id } = parseTenantKey(key)
     return this.logOf(tenant).find(id)
   }
 
@@ -181,7 +182,10 @@ export class EmbeddedStore {
     if (key === undefined) return undefined
     const turn = unlessDamaged(() => this.findTurn(key), null)
     if (turn !== undefined) return turn ?? undefined
-    const missing = new TurnstreamError('STORE_CORRUPT', `turn ${parseKey(key).id} is missing`)
+    const missing = new TurnstreamError(
+      'STORE_CORRUPT',
+      `turn ${parseTenantKey(key).id} is missing`,
+    )
     if (onDamage === undefined) throw missing
     onDamage(missing)
     return undefined

@@ -31,9 +31,7 @@ export const TABLE_NAMES = [
   'recency',
   /** Numbers of unsealed turns to their ids: all that is read at startup. */
   'open',
-  /**
-   * ['logs' or 'record', end of the turn, turn id], or ['note', expiry, key], to nothing: the sweeper's index.
-   */
+  /** [kind of content, end of the turn or expiry, turn id or key] to nothing: the sweeper's index. */
   'ended',
   /** [turn number, key position] to the newest snapshot. */
   'processed',

@@ -1,5 +1,5 @@
 import { fstatSync, readSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 
@@ -73,10 +73,20 @@ export async function checkPages(
   newest: Newest,
   isSelected: (table: string) => boolean,
 ): Promise<void> {
-  const handle = await open(file, 'r')
-  try {
-    const walk = new PageWalk(file, handle.fd, newest)
+  await withFile(file, 'r', async ({ fd }) => {
+    const walk = new PageWalk(file, fd, newest)
     for (const _ of walk.checkAll(isSelected)) if (isSliceOver()) await nextSlice()
+  })
+}
+
+export async function withFile<T>(
+  path: string,
+  flags: string,
+  use: (handle: FileHandle) => Promise<T>,
+) {
+  const handle = await open(path, flags)
+  try {
+    return await use(handle)
   } finally {
     await handle.close()
   }

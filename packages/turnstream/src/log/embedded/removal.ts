@@ -5,6 +5,7 @@ import type { Key } from 'lmdb'
 import type { ThreadPlace } from '../paging.ts'
 import { CHUNK_RECORDS } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
+import { parseTenantKey } from '../tenants.ts'
 import type { EmbeddedLog } from './embedded-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
@@ -14,7 +15,6 @@ import {
   DAMAGED,
   type ExpiryKey,
   expiryKey,
-  parseKey,
   parsePlace,
   parseTurn,
   type StoredTurn,
@@ -176,7 +176,7 @@ async function placesOf({ threadTurns }: Tables, turnKey: string): Promise<Key[]
 
 function turnKeyAt(threadTurns: Table, place: Key): string | undefined {
   if (!Array.isArray(place)) return undefined
-  const keys = new TenantKeys(parseKey(String(place[0])).tenant)
+  const keys = new TenantKeys(parseTenantKey(String(place[0])).tenant)
   return unlessDamaged(() => keys.of(parsePlace(threadTurns.getListed(place)).turnId))
 }
 

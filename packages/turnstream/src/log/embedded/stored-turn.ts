@@ -118,9 +118,3 @@ export class TenantKeys {
 function fit(id: string): string {
   return id.length < TOO_LONG ? id : id.slice(0, TOO_LONG)
 }
-
-export function parseKey(key: string): { tenant: string; id: string } {
-  const end = key.indexOf(' ')
-  if (end === -1) return { tenant: DEFAULT_TENANT, id: key }
-  return { tenant: key.slice(0, end), id: key.slice(end + 1) }
-}

@@ -105,28 +105,20 @@ export const FORMAT = 2
 /** Margin: the keys of a thread and its turns get their expiry one after another. */
 const THREAD_MARGIN_MS = 60_000
 
-export class Retention {
-  readonly logMs: number
-  readonly recordMs: number
-  /** A thread outlives the records of its turns; one without turns expires after `logMs`. */
-  readonly threadMs: number
-  /** Longer than any thread exists. */
-  readonly indexMs: number
+export type Retention = ReturnType<typeof createRetention>
 
-  constructor(retentionMs: number) {
-    this.logMs = retentionMs
-    this.recordMs = retentionMs * RECORDS_OUTLIVE_LOGS
-    this.threadMs = this.recordMs + Math.min(retentionMs, THREAD_MARGIN_MS)
-    this.indexMs = this.recordMs * 4
-  }
-
-  /** How long the content of a turn with this `contentMs` is stored after its end. */
-  contentMs(contentMs: number | string = Infinity): number {
-    return Math.min(Number(contentMs), this.logMs)
-  }
-
-  /** An unclaimed open turn expires as if it had ended with its lease. */
-  openMs(leaseMs: number): number {
-    return leaseMs + this.recordMs
-  }
+export function createRetention(logMs: number) {
+  const recordMs = logMs * RECORDS_OUTLIVE_LOGS
+  return {
+    logMs,
+    recordMs,
+    /** A thread outlives the records of its turns; one without turns expires after `logMs`. */
+    threadMs: recordMs + Math.min(logMs, THREAD_MARGIN_MS),
+    /** Longer than any thread exists. */
+    indexMs: recordMs * 4,
+    /** How long the content of a turn with this `contentMs` is stored after its end. */
+    contentMs: (contentMs: number | string = Infinity) => Math.min(Number(contentMs), logMs),
+    /** An unclaimed open turn expires as if it had ended with its lease. */
+    openMs: (leaseMs: number) => leaseMs + recordMs,
+  } as const
 }

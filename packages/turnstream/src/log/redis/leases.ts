@@ -1,14 +1,12 @@
 import type { Orphan } from '@turnstream/core/internal/log/turn-log'
 import { DEFAULT_TENANT, isTenant } from '@turnstream/core/internal/protocol/names'
+import { parseTenantKey } from '../tenants.ts'
 import type { RedisClient } from './client.ts'
 import type { Retention } from './keys.ts'
-import { texts } from './replies.ts'
+import { list, type Scored, scored } from './replies.ts'
 import { DROP, DUE, INDEX } from './scripts/thread.ts'
 
-export interface IndexedTurn extends Orphan {
-  readonly member: string
-  readonly score: string
-}
+export interface IndexedTurn extends Orphan, Scored {}
 
 /** Open turns of all tenants by lease expiry: `<id>`, or `<tenant> <id>`. Only an index: the turn record decides. */
 export class LeaseIndex {
@@ -29,12 +27,11 @@ export class LeaseIndex {
 
   /** Turns with an expired lease, oldest first. */
   async due(skip: number, limit: number): Promise<IndexedTurn[]> {
-    const reply = texts(await this.#client.run(DUE, [this.#key], [skip, limit]))
-    const turns: IndexedTurn[] = []
-    for (let at = 0; at < reply.length; at += 2) {
-      turns.push(indexedTurn(reply[at] ?? '', reply[at + 1] ?? ''))
-    }
-    return turns
+    const reply = list(await this.#client.run(DUE, [this.#key], [skip, limit]))
+    return scored(reply).map(({ member, score }) => {
+      const { tenant, id: turnId } = parseTenantKey(member)
+      return { tenant, turnId, member, score }
+    })
   }
 
   async remove(turn: Orphan): Promise<void> {
@@ -49,12 +46,6 @@ export class LeaseIndex {
 
 function memberOf({ tenant, turnId }: Orphan): string {
   return tenant === DEFAULT_TENANT ? turnId : `${tenant} ${turnId}`
-}
-
-function indexedTurn(member: string, score: string): IndexedTurn {
-  const end = member.indexOf(' ')
-  if (end === -1) return { tenant: DEFAULT_TENANT, turnId: member, member, score }
-  return { tenant: member.slice(0, end), turnId: member.slice(end + 1), member, score }
 }
 
 /** Members of the index read at once while skipping other tenants. */

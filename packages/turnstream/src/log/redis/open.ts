@@ -7,7 +7,7 @@ import { storeClosed } from '../rules.ts'
 import { ChangeNotifier } from './change-notifier.ts'
 import { RedisClient } from './client.ts'
 import { connect, type RedisConnection } from './connection.ts'
-import { FORMAT, RedisKeys, Retention } from './keys.ts'
+import { createRetention, FORMAT, RedisKeys } from './keys.ts'
 import { LeaseIndex } from './leases.ts'
 import { RedisLog } from './redis-log.ts'
 import { storeError } from './replies.ts'
@@ -99,7 +99,7 @@ function createStore(connection: RedisConnection, options: StoreOptions) {
   const { prefix, retentionMs, unavailableAfterMs, clock, onError } = options
   const client = new RedisClient(connection, unavailableAfterMs, clock)
   const notifier = new ChangeNotifier(connection, clock, onError)
-  const retention = new Retention(retentionMs)
+  const retention = createRetention(retentionMs)
   const readers = new SharedReaders({ client, notifier, onError })
   const writers = new Set<{ interrupted(): void; flush(): Promise<void> }>()
   let closed: Promise<void> | undefined

@@ -157,10 +157,8 @@ export class RedisLog implements log.TurnLog {
     const infos = await connection.sendToAll(['INFO', 'memory']).catch((error: unknown) => {
       throw storeError(error)
     })
-    const bytes = infos.map((info) =>
-      Number(/used_memory_dataset:(\d+)/.exec(String(info))?.[1] ?? 0),
-    )
-    return bytes.reduce((sum, each) => sum + each, 0)
+    const bytes = infos.map((info) => /used_memory_dataset:(\d+)/.exec(String(info))?.[1] ?? 0)
+    return bytes.reduce((sum: number, each) => sum + Number(each), 0)
   }
 
   close(): Promise<void> {

@@ -63,6 +63,26 @@ export function texts(reply: unknown): string[] {
   return list(reply).map(text)
 }
 
+export interface Scored {
+  readonly member: string
+  readonly score: number
+}
+
+/** Members with scores: pairs in RESP3, a flat list in RESP2. */
+export function scored(reply: readonly unknown[]): Scored[] {
+  if (Array.isArray(reply[0])) {
+    return reply.map((pair) => {
+      const [member, score] = list(pair)
+      return { member: text(member), score: Number(score) }
+    })
+  }
+  const pairs: Scored[] = []
+  for (let at = 0; at < reply.length; at += 2) {
+    pairs.push({ member: text(reply[at]), score: Number(reply[at + 1]) })
+  }
+  return pairs
+}
+
 export function corrupt(detail: string): TurnstreamError {
   return new TurnstreamError('STORE_CORRUPT', detail)
 }

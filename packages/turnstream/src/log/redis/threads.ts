@@ -7,7 +7,7 @@ import { checkReplaceable } from '../rules.ts'
 import type { RedisClient, Script, ScriptArgs } from './client.ts'
 import type { RedisKeys } from './keys.ts'
 import type { RedisStore } from './open.ts'
-import { corrupt, list, text, texts, unlessDamaged } from './replies.ts'
+import { corrupt, list, type Scored, scored, text, texts, unlessDamaged } from './replies.ts'
 import * as scripts from './scripts/thread.ts'
 import { isSealed, type TurnMeta, type TurnRecords } from './turn-records.ts'
 
@@ -65,7 +65,7 @@ export class Threads {
   }
 
   /** The thread at a place of the index, damaged or not. */
-  #listed({ member: threadId, score }: ThreadPlace): Promise<log.ThreadRecord | undefined> {
+  #listed({ member: threadId, score }: Scored): Promise<log.ThreadRecord | undefined> {
     const times = { createdAt: score, updatedAt: score }
     const damaged = { threadId, creation: '', version: 0, ...times, damaged: true } as const
     return unlessDamaged(this.get(threadId), damaged)
@@ -76,7 +76,7 @@ export class Threads {
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
     const index = this.#store.keys.threads
     const found: { place: string; record: log.ThreadRecord }[] = []
-    const gone: ThreadPlace[] = []
+    const gone: Scored[] = []
     for (let skip = 0; found.length <= limit; skip += limit + 1) {
       const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
       const page = ['LIMIT', String(skip), String(limit + 1), 'WITHSCORES']
@@ -112,7 +112,7 @@ export class Threads {
   }
 
   /** Removes a deleted thread from the index, unless it was added again since. */
-  async #drop({ member, score }: ThreadPlace): Promise<void> {
+  async #drop({ member, score }: Scored): Promise<void> {
     await this.#client.run(scripts.DROP, [this.#store.keys.threads], [member, score])
   }
 
@@ -264,12 +264,6 @@ export class Threads {
   }
 }
 
-/** A thread in the index, by the time of its last change. */
-interface ThreadPlace {
-  readonly member: string
-  readonly score: number
-}
-
 interface OpenedTurn {
   readonly ordinal: number
   readonly now: number
@@ -291,23 +285,8 @@ function newCreation(): string {
   return crypto.randomUUID().slice(0, 8)
 }
 
-/** Members with scores: pairs in RESP3, a flat list in RESP2. */
-function scored(reply: readonly unknown[]): ThreadPlace[] {
-  if (Array.isArray(reply[0])) {
-    return reply.map((pair) => {
-      const [member, score] = list(pair)
-      return { member: text(member), score: Number(score) }
-    })
-  }
-  const pairs: ThreadPlace[] = []
-  for (let at = 0; at < reply.length; at += 2) {
-    pairs.push({ member: text(reply[at]), score: Number(reply[at + 1]) })
-  }
-  return pairs
-}
-
 /** Redis orders members by bytes, not by UTF-16 units. */
-function isAfter(each: ThreadPlace, from: { updatedAt: number; threadId: string }) {
+function isAfter(each: Scored, from: { updatedAt: number; threadId: string }) {
   if (each.score !== from.updatedAt) return each.score < from.updatedAt
   return Buffer.compare(Buffer.from(each.member), Buffer.from(from.threadId)) < 0
 }

@@ -2,8 +2,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { type Database, open } from 'lmdb'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { parseKey, TenantKeys } from '../../../src/log/embedded/stored-turn.ts'
+import { TenantKeys } from '../../../src/log/embedded/stored-turn.ts'
 import { ID_PATTERN } from '../../../src/log/records.ts'
+import { parseTenantKey } from '../../../src/log/tenants.ts'
 import { folderOfTest } from './support.ts'
 
 const tenants = ['default', 'acme', 'acme2', 'a', `a${'b'.repeat(63)}`] as const
@@ -44,7 +45,7 @@ describe('tenant keys', () => {
   test('L13 a stored key contains its tenant and id', () => {
     fc.assert(
       fc.property(tenant, id, (name, text) => {
-        expect(parseKey(new TenantKeys(name).of(text))).toEqual({ tenant: name, id: text })
+        expect(parseTenantKey(new TenantKeys(name).of(text))).toEqual({ tenant: name, id: text })
       }),
     )
   })

@@ -7,9 +7,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(ms) return string.format('%.0f', ms) end
 `
 
-/**
- * Script part: `stateOf(state, events)` is the state of log A. The head of an open log is the last id of its stream.
- */
+/** Script part: `stateOf(state, events)` is the state of log A. The head of an open one is its stream's last id. */
 export const EVENTS_STATE = `
 local function stateOf(state, events)
   local found = redis.call('GET', state)
@@ -32,10 +30,9 @@ return stateOf(KEYS[1], KEYS[2])`)
 /* An append changes nothing unless it finds the state it expects. Notifications are empty, on the stream's name. */
 
 /**
- * Adds a line to the `events` of any number of turns, for writers that wrote the previous one themselves: the id
- * alone then decides. It must exceed the last id: the newest record's, or a higher one set by a claim or a
- * seal. A turn recreated after the deletion of an open one starts with a higher epoch. (Not for several lines:
- * another writer of the same lease may have added the first of them.)
+ * Adds a line to the `events` of any number of turns, for writers that wrote the previous one: the id alone decides.
+ * It must exceed the last id, which claims, seals and recreations raise. (Not for several lines: another writer of the
+ * same lease may have added the first of them.)
  * KEYS  for each: events
  * ARGV  for each: id of the entry, line
  * Returns for each line not added its position and false: the state must be looked up.
@@ -64,8 +61,8 @@ const MAX_SEQ = '18446744073709551615'
 const MAX_MERGED_BYTES = 15_000
 
 /**
- * Adds lines to `events` in the expected state, and merges live lines into a chunk: at the record that fills it and,
- * when sealing, at the last. A sealed log consists of chunks, merged per epoch where economical, in the log's key.
+ * Adds lines to `events` in the expected state. Merges live lines into a chunk that is full, or the last of a sealed
+ * log, which consists of chunks in the log's key.
  * KEYS  state, events, chunks, meta, response
  * ARGV  epoch, head before, head after, lines, seq of the last of them that fills a chunk ('' if none),
  *       lines after that one, outcome of the turn (JSON) to seal, otherwise '', '1' if the lines are the
@@ -138,8 +135,8 @@ redis.call('SPUBLISH', events, '')
 return 1`)
 
 /**
- * Adds snapshots to the `processed` of any number of turns, replacing superseded ones, which the writer knows while
- * the state is the one it left. A stream frees deleted entries only in whole nodes, so a sealed log is rewritten.
+ * Adds snapshots to the `processed` of any number of turns, replacing superseded ones. A stream frees deleted entries
+ * only in whole nodes, so a sealed log is rewritten.
  * KEYS  for each: state, processed, items
  * ARGV  for each: number of records, epoch, head before and head after, each with `@` and the creation of
  *       the turn, to seal how long to store the log (ms; 'keep' until the turn is settled), otherwise '', turn id,
@@ -211,8 +208,7 @@ end
 return refused`)
 
 /**
- * Reads `events` after an offset: full chunks first, then live lines. Decoding a line needs the earlier ones of its
- * chunk, so a reader without them requests all live lines.
+ * Reads `events` after an offset: full chunks, then live lines, which need the earlier ones of their chunk.
  * KEYS  state, events, chunks, meta
  * ARGV  offset, maximum number of chunks, '1' for all live lines
  * Returns state, epochs, chunk entries, live entries, '1' if there may be more, creation; only the state if the log

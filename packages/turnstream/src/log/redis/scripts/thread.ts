@@ -31,8 +31,7 @@ end
 `
 
 /**
- * Adds a turn to the thread and marks it as the open one. This slot cannot tell whether an earlier mark is stale:
- * the caller checks and retries with the mark it may replace.
+ * Adds a turn to the thread and marks it as the open one. The caller checks whether an earlier mark is stale.
  * ARGV  turn id, lease (ms), thread retention (ms), mark that may be replaced, creation of a new thread,
  *       turn that it replaces or '', title of a new thread or ''
  * Returns 'ok', ordinal, now, and the ordinal from which turns are replaced or ''; 'busy', the marked turn, the
@@ -64,8 +63,7 @@ for _, key in ipairs(KEYS) do keep(key, ARGV[3]) end
 return { 'ok', tostring(ordinal), text(now), from }`)
 
 /**
- * After a turn was created: whether it is still listed. It is not if the thread was deleted meanwhile. Only now the
- * turns that it replaces are marked: before, it might never have come to exist.
+ * Whether a created turn is still listed: its thread may have been deleted. Marks the turns that it replaces.
  * ARGV  turn id, ordinal, ordinal from which it replaces turns or '', turn that replaced it before or ''
  * Returns 1 or 0.
  */
@@ -106,8 +104,7 @@ end
 return { 0, edge, found }`)
 
 /**
- * Starts or continues the deletion of a thread. Until it ends or times out, the thread gets no turns. Concurrent
- * deletions of a thread cooperate.
+ * Starts or continues a deletion, together with others. Until it ends or times out, the thread gets no turns.
  * ARGV  mark of the deletion, time limit of its next step (ms), turns that the last step removed
  * Returns the creation of the thread and the valid mark, or nothing if there is no thread.
  */
@@ -130,8 +127,8 @@ redis.call('DEL', unpack(KEYS))
 return 1`)
 
 /**
- * Removes the mark of a turn that is no longer open; '1' also removes the turn from the list. The thread's retention
- * starts now: earlier turns have already ended. A turn whose creator died before it was confirmed replaces others now.
+ * Removes the mark of a turn that is no longer open; '1' also removes the turn from the list. Otherwise it replaces
+ * others now, if its creator died before. The thread's retention starts: earlier turns have already ended.
  * ARGV  turn id, '' or '1', thread retention (ms), ordinal from which it replaces turns or '', its ordinal
  */
 export const CLOSE_TURN = script(`${MARK_REPLACED}

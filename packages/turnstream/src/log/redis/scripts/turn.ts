@@ -99,9 +99,8 @@ for at, key in ipairs(KEYS) do redis.call('PEXPIRE', key, at <= 2 and ARGV[2] or
 return 1`)
 
 /**
- * First step of a claim: raises the epoch of log A, if no other claim has done so since it was read. A claim in
- * progress blocks others for a limited time, in case its process dies. Live lines of the old epoch become a chunk:
- * no chunk has two epochs.
+ * First step of a claim: raises the epoch of log A, if no other claim has done so since it was read. It blocks others
+ * for a limited time. Live lines of the old epoch become a chunk: no chunk has two epochs.
  * KEYS  state, events, chunks, meta, response
  * ARGV  epoch as read, claim as read, nonce, time limit of a claim (ms), retention of an open log (ms),
  *       creation of the turn
@@ -193,8 +192,7 @@ local function remove(keys)
 end`
 
 /**
- * Removes log A of a turn and notifies its subscribers. A newer turn with the same id stays. If an owner may still
- * write, because it has not sealed the log itself, the epoch is remembered for a while.
+ * Removes log A of a turn, unless it is of a newer one. If an owner may still write, its epoch is remembered.
  * KEYS  meta, state, events, chunks, response, fence
  * ARGV  creation of the turn, retention of the epoch (ms)
  * Returns 0 if the log belongs to another turn.
