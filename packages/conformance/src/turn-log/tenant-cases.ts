@@ -57,9 +57,9 @@ export const tenantCases: Cases = {
     }
     for (const each of both(given)) {
       const made = each.create('turn', { threadId: 'other' })
-      const { turn, message: said } = await rejects(made, 'TURN_EXISTS', 'the same turn')
+      const { turn, message: text } = await rejects(made, 'TURN_EXISTS', 'the same turn')
       equal(turn, await each.log.getTurn('turn'), 'the turn that exists')
-      ok(!String(said).includes('beta'), `the error names the tenant: ${String(said)}`)
+      ok(!String(text).includes('beta'), `the error names the tenant: ${String(text)}`)
       await rejects(each.create('next', { threadId: 'thread' }), 'THREAD_BUSY', 'the next turn')
     }
     const [first, second] = both(given)

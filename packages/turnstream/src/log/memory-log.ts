@@ -26,6 +26,7 @@ import {
   isSealed,
   leaseOf,
   mayReplace,
+  newThread,
   RECORDS_OUTLIVE_LOGS,
   storeClosed,
   TurnExistsError,
@@ -312,10 +313,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   }
 
   #addThread(threadId: string, title?: string): MemoryThread {
-    const now = this.#clock.now()
-    const creation = crypto.randomUUID()
-    const named = { threadId, ...(title && { title }) }
-    const record = { ...named, creation, version: 0, createdAt: now, updatedAt: now }
+    const record = newThread(threadId, this.#clock.now(), title)
     const thread = { record, turns: [], made: 0 }
     this.#threads.set(threadId, thread)
     return thread

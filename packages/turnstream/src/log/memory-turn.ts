@@ -73,8 +73,8 @@ export class MemoryTurn extends LocalTurn {
     const write = { lease, log, first, count, isSeal: seal !== undefined }
     const known = countKnown({ epoch, head, sealed }, write)
     const added = known === 0 && count === entries.length ? entries : entries.slice(known, count)
-    if (log === 'events') this.#keepEvents(epoch, first + known, added as readonly StreamEvent[])
-    else this.#keepOutputs(epoch, first + known, added as readonly log.NewOutput[])
+    if (log === 'events') this.#storeEvents(epoch, first + known, added as readonly StreamEvent[])
+    else this.#storeOutputs(epoch, first + known, added as readonly log.NewOutput[])
     const newHead = Math.max(head, first + count - 1)
     this.state = appended(this.state, log, newHead, seal !== undefined)
     if (seal?.outcome !== undefined && this.facts.outcome === undefined) {
@@ -88,7 +88,7 @@ export class MemoryTurn extends LocalTurn {
   }
 
   /** Stores all of them, or none if one has no JSON or is too long. */
-  #keepEvents(epoch: number, first: number, events: readonly StreamEvent[]): void {
+  #storeEvents(epoch: number, first: number, events: readonly StreamEvent[]): void {
     const records = events.map((event, at) => new StoredEvent(epoch, first + at, event))
     for (const { size } of records) checkLength(size)
     for (const record of records) {
@@ -98,7 +98,7 @@ export class MemoryTurn extends LocalTurn {
   }
 
   /** Stores the newest of each key, or none if one has no JSON or is too long. */
-  #keepOutputs(epoch: number, first: number, outputs: readonly log.NewOutput[]): void {
+  #storeOutputs(epoch: number, first: number, outputs: readonly log.NewOutput[]): void {
     const { encoder } = this.#processed
     const newest = newestOutputs(outputs, first).map(({ entry, seq, firstSeq }) => ({
       seq,

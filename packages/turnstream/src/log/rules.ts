@@ -149,6 +149,11 @@ export function checkReplaceable(
   throw new TurnstreamError('TURN_REPLACED', `turn ${replaces} by turn ${replacedBy}`)
 }
 
+export function newThread(threadId: string, now: number, title?: string): log.ThreadRecord {
+  const named = { threadId, ...(title && { title }) }
+  return { ...named, creation: crypto.randomUUID(), version: 0, createdAt: now, updatedAt: now }
+}
+
 /** Returns whether `found` is the thread that a put should replace. */
 export function mayReplace(found?: log.ThreadRecord, replaces?: log.Replaced): boolean {
   if (replaces === undefined) return true

@@ -45,7 +45,7 @@ export abstract class StoreWriter<Name extends log.LogName>
   #movedAt = 0
   #attempts = 0
   #isPausing = false
-  #giveUpAt = Infinity
+  #deadline = Infinity
   #waiters: { readonly isReached: () => boolean; readonly go: () => void }[] = []
 
   constructor(
@@ -161,11 +161,11 @@ export abstract class StoreWriter<Name extends log.LogName>
     }
     const now = monotonicNow(this.#clock)
     if (this.#attempts === 0) {
-      this.#giveUpAt = now + (this.#options.retryForMs ?? RETRY_FOR_MS)
+      this.#deadline = now + (this.#options.retryForMs ?? RETRY_FOR_MS)
     }
     const { retryAttempts, retryBaseMs, retryMaxMs } = { ...WRITE_RETRY, ...this.#options }
     const delay = calculateRetryDelay(this.#attempts, retryBaseMs, retryMaxMs)
-    const isOver = this.#attempts >= retryAttempts || now + delay > this.#giveUpAt
+    const isOver = this.#attempts >= retryAttempts || now + delay > this.#deadline
     if (isOver || !isRetryable(error)) {
       this.#end({ error })
       return

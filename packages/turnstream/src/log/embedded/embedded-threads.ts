@@ -10,7 +10,7 @@ import {
   parseThreadPlace,
   type ThreadPlace,
 } from '../paging.ts'
-import { mayReplace } from '../rules.ts'
+import { mayReplace, newThread } from '../rules.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { type Table, unlessDamaged, type Write } from './environment.ts'
 import { formatPlace, parsePlace, type TenantKeys, type TurnPlace } from './stored-turn.ts'
@@ -286,11 +286,6 @@ function readPlace(table: Table, key: Key): string | TurnstreamError {
     if (!hasCode(error, 'STORE_CORRUPT')) throw error
     return error
   }
-}
-
-function newThread(threadId: string, now: number, title?: string): log.ThreadRecord {
-  const named = { threadId, ...(title && { title }) }
-  return { ...named, creation: crypto.randomUUID(), version: 0, createdAt: now, updatedAt: now }
 }
 
 function parseThread(text: string | undefined): StoredThread | undefined {

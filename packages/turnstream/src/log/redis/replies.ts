@@ -130,14 +130,14 @@ export function failureOf(error: unknown): Failure {
 export function storeError(error: unknown): TurnstreamError {
   if (error instanceof TurnstreamError) return error
   const word = wordOf(error)
-  const said = withoutQuotes(error instanceof Error ? error.message || error.name : String(error))
+  const detail = withoutQuotes(error instanceof Error ? error.message || error.name : String(error))
   const cause = { cause: error }
-  if (word === 'OOM') return new TurnstreamError('STORE_FULL', said, cause)
-  if (word === 'WRONGTYPE') return new TurnstreamError('STORE_CORRUPT', said, cause)
+  if (word === 'OOM') return new TurnstreamError('STORE_FULL', detail, cause)
+  if (word === 'WRONGTYPE') return new TurnstreamError('STORE_CORRUPT', detail, cause)
   if (word === undefined || PASSING.has(word) || REFUSED.has(word)) {
-    return new TurnstreamError('STORE_UNAVAILABLE', said, cause)
+    return new TurnstreamError('STORE_UNAVAILABLE', detail, cause)
   }
-  return new TurnstreamError('STORE_FAILED', said, cause)
+  return new TurnstreamError('STORE_FAILED', detail, cause)
 }
 
 /** `ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' …` quotes the password. */
