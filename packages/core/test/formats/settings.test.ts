@@ -8,13 +8,14 @@ import { buildCodexRequest } from '../../../turnstream/src/codex/request.ts'
 import { CODEX_SETTINGS } from '../../../turnstream/src/codex/settings.ts'
 import { createScriptedProvider } from '../../../turnstream/src/index.ts'
 import { buildOpenaiChatRequest } from '../../src/formats/chat-completions/request-out.ts'
+import { openaiChatSettings } from '../../src/formats/chat-completions/settings.ts'
 import { buildGeminiRequest } from '../../src/formats/gemini/request-out.ts'
 import { GEMINI_SETTINGS } from '../../src/formats/gemini/settings.ts'
 import { buildAnthropicMessagesRequest } from '../../src/formats/messages/request-out.ts'
 import { anthropicSettings } from '../../src/formats/messages/settings.ts'
 import { EFFORTS } from '../../src/formats/model-traits.ts'
-import { openaiChatSettings, openaiResponsesSettings } from '../../src/formats/openai-settings.ts'
 import { buildOpenaiResponsesRequest } from '../../src/formats/responses/request-out.ts'
+import { openaiResponsesSettings } from '../../src/formats/responses/settings.ts'
 import {
   applyFit,
   fitSettings,

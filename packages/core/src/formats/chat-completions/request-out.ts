@@ -7,7 +7,7 @@ import {
 } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import { traitsAfterEffort } from '../model-traits.ts'
-import { isOpenai, OPENAI_MODELS, openaiChatSettings } from '../openai-settings.ts'
+import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider-request.ts'
 import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
 import { writeSettings } from '../settings.ts'
@@ -29,6 +29,7 @@ import {
 } from '../vendor-request.ts'
 import type { ReasoningField } from './decode.ts'
 import { translateOpenaiChat } from './read.ts'
+import { isOpenai, openaiChatSettings } from './settings.ts'
 
 export interface OpenaiChatVendorOptions extends VendorOptions {
   /** Sends `max_tokens`, for servers without `max_completion_tokens`. */

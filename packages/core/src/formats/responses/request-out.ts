@@ -7,7 +7,7 @@ import { asList, type Fields } from '../fields.ts'
 import { ENCRYPTED_CONTENT_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import { traitsAfterEffort } from '../model-traits.ts'
-import { OPENAI_MODELS, openaiResponsesSettings } from '../openai-settings.ts'
+import { OPENAI_MODELS } from '../openai-settings.ts'
 import type { ProviderRequest } from '../provider-request.ts'
 import { omitNullish } from '../request-in.ts'
 import { type SentCallIds, sentId, shortCallIds } from '../sent-call-ids.ts'
@@ -29,6 +29,7 @@ import {
 } from '../vendor-request.ts'
 import { isWireItem, type WireItem } from './decode.ts'
 import { translateOpenaiResponses } from './read.ts'
+import { openaiResponsesSettings } from './settings.ts'
 
 export const BASE_URL = 'https://api.openai.com/v1'
 

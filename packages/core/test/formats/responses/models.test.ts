@@ -1,10 +1,8 @@
 /** What each OpenAI model takes. */
 
 import { describe, expect, test } from 'vitest'
-import {
-  openaiChatSettings,
-  openaiResponsesSettings,
-} from '../../../src/formats/openai-settings.ts'
+import { openaiChatSettings } from '../../../src/formats/chat-completions/settings.ts'
+import { openaiResponsesSettings } from '../../../src/formats/responses/settings.ts'
 import { fitSettings } from '../../../src/formats/settings.ts'
 import type { ModelSettings } from '../../../src/index.ts'
 
