@@ -232,14 +232,14 @@ export const MUTANTS = [
   },
   {
     rule: 'a chat stream ends with [DONE]',
-    symbol: 'ChatCompletionsEncoder.#toSse',
+    symbol: 'ChatWriter.toSse',
     from: 'if (this.isOver) data.push(DONE)',
     to: '',
     tests: 'packages/core/test/formats',
   },
   {
     rule: 'nothing follows the end of a chat stream',
-    symbol: 'ChatCompletionsEncoder.encodeSse',
+    symbol: 'AnswerEncoder.encodeSse',
     from: "if (this.isOver) return ''",
     to: '',
     tests: 'packages/core/test/formats',
@@ -253,7 +253,7 @@ export const MUTANTS = [
   },
   {
     rule: 'a finish reason that says more than stop stays',
-    symbol: 'naturalEnd',
+    symbol: 'terminalOf',
     from: '&& VAGUE.has(reason)',
     to: '',
     tests: 'packages/turnstream/test/turns/tool',
