@@ -80,7 +80,7 @@ export function describeTurnLog(
           const under = await open({ retentionMs: run.retentionMs ?? RETENTION_MS })
           const given = new Given(under, seed)
           try {
-            await within(limitMs, run(given))
+            await within(limitMs, run(given, given.log))
           } finally {
             await given.dispose()
           }

@@ -24,6 +24,20 @@ export async function rejects(promise: Promise<unknown>, code: string, what: str
   throw new Error(`${what} should be refused with ${code}, and gave ${excerpt(textOf(value))}`)
 }
 
+/** Expects one of several calls to succeed and the others to be refused. Returns the result and its place. */
+export async function oneSucceeds<T>(calls: readonly Promise<T>[], code: string) {
+  const settled = await Promise.allSettled(calls)
+  const won = settled.flatMap((each, at) =>
+    each.status === 'fulfilled' ? [{ at, value: each.value }] : [],
+  )
+  for (const each of settled) {
+    if (each.status === 'rejected') equal(codeOf(each.reason), code, 'a refusal')
+  }
+  const [winner] = won
+  ok(winner !== undefined && won.length === 1, `${won.length} of ${calls.length} calls succeeded`)
+  return winner
+}
+
 /** Returns the code of an error of this package, or the text of any other. */
 export function codeOf(error: unknown): string {
   if (error instanceof Error && 'code' in error) return String(error.code)

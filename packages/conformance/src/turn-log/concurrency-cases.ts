@@ -2,7 +2,8 @@ import type { Lease, LogName, OutputRecord, Tailed } from '@turnstream/core/inte
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
 import type { TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
-import { type Cases, Given, ofEachLog, readAll, START, soon, texts, toRecords } from './given.ts'
+import { type Cases, type Given, ofEachLog, START, soon } from './given.ts'
+import { readAll, texts, toRecords } from './reading.ts'
 import { checkAgainstModel } from './model-case.ts'
 import { forSeeds, type Random } from './random.ts'
 import { checkStates } from './states.ts'
@@ -32,7 +33,7 @@ async function newWriting(given: Given, name: LogName, random: Random): Promise<
 /** Appends of random size, sometimes awaited, while readers join from the start or with a cursor. */
 async function writeAmongReaders(given: Given, { lease, name, records }: Writing, random: Random) {
   const { turnId } = lease
-  const logs = [given.log, await given.elsewhere()] as const
+  const places = [given, await given.elsewhere()] as const
   const readers: Reader[] = []
   const appends: Promise<string>[] = []
   let acknowledged = 0
@@ -40,7 +41,7 @@ async function writeAmongReaders(given: Given, { lease, name, records }: Writing
     if (random.oneIn(3)) {
       const after = random.oneIn(2) ? 0 : random.below(acknowledged + 1)
       const cursor = after === 0 ? START : `1-${after}`
-      const tail = random.pick(logs).tail(turnId, name, cursor, given.signal)
+      const tail = random.pick(places).tail(turnId, name, cursor)
       readers.push({ after, reading: soon(readAll(tail)) })
     }
     const part = records.slice(at, at + 1 + random.below(8))
@@ -125,20 +126,19 @@ export const concurrencyCases: Cases = {
     },
   }),
   'L10 a turn created while its thread is deleted is never without a thread': async (given) => {
-    const other = await given.under.another?.()
-    const elsewhere = new Given(given.under, given.seed, other ?? given.log)
+    const places = [given, await given.elsewhere()] as const
     await forSeeds(given.seed, 15, async (random) => {
       const threadId = `thread-${random.seed}`
       const turnIds = ['a', 'b', 'c', 'd'].map((name) => `turn-${name}-${random.seed}`)
       const [first = '', ...rest] = turnIds
       await createMeanwhile(given, first, threadId, random.oneIn(2))
       const made = rest.map(async (turnId) => {
-        const on = random.pick([given, elsewhere])
+        const on = random.pick(places)
         const isSealed = random.oneIn(2)
         await pause(on, random.below(12))
         await createMeanwhile(on, turnId, threadId, isSealed)
       })
-      const deletions = [given, elsewhere].map(async (on) => {
+      const deletions = places.map(async (on) => {
         await pause(on, random.below(8))
         await on.log.deleteThread(threadId)
       })

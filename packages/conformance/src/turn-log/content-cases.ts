@@ -1,27 +1,19 @@
+import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { equal, rejects } from './assert.ts'
-import {
-  type Cases,
-  type Given,
-  LONG_MS,
-  readAll,
-  SHORT_MS,
-  START,
-  withRetention,
-} from './given.ts'
+import { type Cases, type Given, LONG_MS, RETENTION_MS, SHORT_MS, withRetention } from './given.ts'
 import { payloads } from './payloads.ts'
 import { deltas, eventsUpTo, eventText } from './texts.ts'
 
-// Not every store can fast-forward time, and a busy machine needs some slack.
-const CONTENT_MS = 1000
+const CONTENT_MS = RETENTION_MS
 const BRIEF = { contentMs: CONTENT_MS, threadId: 'thread' }
 const RESPONSE = '{"secret":1}'
 
 /** Checks that only the record of a turn is left. */
-async function checkExpired(given: Given, turnId: string, log = given.log): Promise<void> {
-  const { signal } = given
-  for (const name of ['events', 'processed'] as const) {
-    const tail = log.tail(turnId, name, START, signal)
-    await rejects(readAll(tail), 'TURN_EXPIRED', `a tail of ${name} of ${turnId}`)
+async function checkExpired(given: Given, turnId: string): Promise<void> {
+  const { log } = given
+  for (const name of LOG_NAMES) {
+    const read = given.read(turnId, name)
+    await rejects(read, 'TURN_EXPIRED', `a tail of ${name} of ${turnId}`)
   }
   await rejects(log.snapshot(turnId), 'TURN_EXPIRED', `a snapshot of ${turnId}`)
   equal(await log.getResponse(turnId), undefined, `the Response of ${turnId}`)
@@ -30,12 +22,11 @@ async function checkExpired(given: Given, turnId: string, log = given.log): Prom
 }
 
 export const contentCases: Cases = {
-  'L10 content with a limit expires, and its turn keeps its place': async (given) => {
-    const { log, under } = given
+  'L10 content with a limit expires, and its turn keeps its place': async (given, log) => {
     await given.createSealed('before', { threadId: 'thread' })
     const lease = await given.create('turn', { ...BRIEF, runId: 'run', request: 'r' })
     await given.append(lease, 'events', deltas('run', 1, 3))
-    await under.elapse(CONTENT_MS * 1.2)
+    await given.under.elapse(CONTENT_MS * 1.2)
     equal((await given.take('turn', 'events', 3)).length, 3, 'the events of a long turn')
     const last = eventsUpTo('run', 4, 4)
     await given.append(lease, 'events', last, { seal: true, response: RESPONSE })
@@ -46,7 +37,7 @@ export const contentCases: Cases = {
     const before = await log.getTurn('turn')
     equal([before?.expired, before?.contentMs], [false, CONTENT_MS], 'the record after the end')
     await given.createSealed('after', { threadId: 'thread' })
-    await under.elapse(CONTENT_MS * 1.2)
+    await given.under.elapse(CONTENT_MS * 1.2)
     await checkExpired(given, 'turn')
     const after = { ...before, expired: true }
     equal(await log.getTurn('turn'), after, 'the record')
@@ -66,29 +57,27 @@ export const contentCases: Cases = {
       equal((await given.read(turnId, 'events')).length, 2, `the events of ${turnId}`)
   },
   'L10 content of a turn that others end expires, also after a restart': async (given) => {
-    const { under } = given
     await given.create('open', { contentMs: CONTENT_MS }, SHORT_MS)
     const half = await given.create('half', { contentMs: CONTENT_MS }, SHORT_MS)
     await given.sealEvents(half, RESPONSE)
     await given.seal(await given.create('done', { contentMs: CONTENT_MS }, SHORT_MS), RESPONSE)
-    const log = (await under.reopen?.()) ?? given.log
-    await under.elapse(CONTENT_MS * 1.2)
-    await checkExpired(given, 'done', log)
-    await given.seal(await log.claim('open', 'heir', LONG_MS), RESPONSE, log)
-    await given.sealProcessed(await log.claim('half', 'heir', LONG_MS), log)
-    equal(await log.getResponse('open'), RESPONSE, 'the Response after the end')
-    await under.elapse(CONTENT_MS * 1.2)
-    for (const turnId of ['open', 'half']) await checkExpired(given, turnId, log)
+    const again = await given.reopened()
+    await again.under.elapse(CONTENT_MS * 1.2)
+    await checkExpired(again, 'done')
+    await again.seal(await again.log.claim('open', 'heir', LONG_MS), RESPONSE)
+    await again.sealProcessed(await again.log.claim('half', 'heir', LONG_MS))
+    equal(await again.log.getResponse('open'), RESPONSE, 'the Response after the end')
+    await again.under.elapse(CONTENT_MS * 1.2)
+    for (const turnId of ['open', 'half']) await checkExpired(again, turnId)
   },
-  'L10 a limit of content ends with its turn': async (given) => {
-    const { log, under } = given
+  'L10 a limit of content ends with its turn': async (given, log) => {
     for (const turnId of ['deleted', 'replaced']) {
       await given.seal(await given.create(turnId, { ...BRIEF, threadId: turnId }), RESPONSE)
     }
     await log.deleteTurn('deleted')
     await given.seal(await given.create('deleted', { threadId: 'deleted' }), RESPONSE)
     await given.createSealed('next', { threadId: 'replaced', replaces: 'replaced' })
-    await under.elapse(CONTENT_MS * 1.2)
+    await given.under.elapse(CONTENT_MS * 1.2)
     equal((await log.getTurn('deleted'))?.contentMs, undefined, 'the limit of the next turn')
     equal(await log.getResponse('deleted'), RESPONSE, 'the Response of the next turn')
     equal((await given.read('deleted', 'events')).length, 2, 'the events of the next turn')
@@ -99,16 +88,14 @@ export const contentCases: Cases = {
   },
   'L10 content with a limit beyond the retention expires with the retention': withRetention(
     CONTENT_MS,
-    async (given) => {
-      const { log, under } = given
+    async (given, log) => {
       await given.seal(await given.create('turn', { contentMs: LONG_MS }), RESPONSE)
-      await under.elapse(CONTENT_MS * 1.2)
+      await given.under.elapse(CONTENT_MS * 1.2)
       await rejects(log.snapshot('turn'), 'TURN_EXPIRED', 'a snapshot')
       equal((await log.getTurn('turn'))?.expired, true, 'the record')
     },
   ),
-  'L10 the record of a turn with a limit has no message of its error': async (given) => {
-    const { log } = given
+  'L10 the record of a turn with a limit has no message of its error': async (given, log) => {
     const message = 'the prompt "my secret" was refused'
     for (const [turnId, contentMs, expected] of [
       ['kept', undefined, message],

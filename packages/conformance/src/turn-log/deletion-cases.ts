@@ -1,20 +1,10 @@
 import { equal, ok, rejects } from './assert.ts'
-import {
-  type Cases,
-  LONG_MS,
-  nextOf,
-  ofEachLog,
-  readAll,
-  soon,
-  threadIdsOf,
-  withRetention,
-} from './given.ts'
+import { type Cases, LONG_MS, ofEachLog, RETENTION_MS, soon, withRetention } from './given.ts'
+import { nextOf, readAll, threadIdsOf } from './reading.ts'
 import { counted, delta, deltas, eventsUpTo, outputsOf } from './texts.ts'
 
-// Not every store can fast-forward time, and a busy machine needs some slack.
-const RETENTION_MS = 1000
 /** Where something is read before it expires, in real time too. */
-const LONGER_RETENTION_MS = 2000
+const LONGER_RETENTION_MS = 2 * RETENTION_MS
 
 /** Incompressible text, so that a store that compresses needs space for it too. */
 function noise(chars: number): string {
@@ -26,36 +16,32 @@ function noise(chars: number): string {
 export const deletionCases: Cases = {
   ...ofEachLog({
     'L10 deleting a turn ends all its readers with TURN_DELETED': async (given, name) => {
-      const lease = await given.create('turn')
       const written = name === 'events' ? deltas('turn', 1, 3) : outputsOf('turn', 'a')
-      await given.append(lease, name, written)
-      const waiting = given.iterate('turn', name)
+      await given.write(written)
+      const waiting = given.iterator()
       for (const { data } of written) equal((await nextOf(waiting)).data, data, 'a record')
       const waits = soon(waiting.next())
-      const busy = given.iterate('turn', name)
+      const busy = given.iterator()
       await nextOf(busy)
       equal(await given.log.deleteTurn('turn'), true, 'the answer')
       await rejects(waits, 'TURN_DELETED', 'a tail that waits')
       // A record already in the reader's hands may still come before the error.
       const rest = readAll({ [Symbol.asyncIterator]: () => busy })
       await rejects(rest, 'TURN_DELETED', 'a tail between two records')
-      await rejects(readAll(given.tail('turn', name)), 'TURN_UNKNOWN', 'a new tail')
+      await rejects(readAll(given.follow()), 'TURN_UNKNOWN', 'a new tail')
     },
     'L10 deleting a turn in one process ends its readers in another': async (given, name) => {
-      const other = await given.under.another?.()
-      if (other === undefined) return
-      const lease = await given.create('turn')
+      const other = await given.elsewhere()
       const written = name === 'events' ? deltas('turn', 1, 1) : outputsOf('turn', 'a').slice(0, 1)
-      await given.append(lease, name, written)
-      const reader = other.tail('turn', name, '0-0', given.signal)[Symbol.asyncIterator]()
+      await given.write(written)
+      const reader = other.iterate('turn', name)
       await nextOf(reader)
       const waits = soon(reader.next())
       await given.log.deleteTurn('turn')
       await rejects(waits, 'TURN_DELETED', 'a tail in another process')
     },
   }),
-  'L10 a deleted turn leaves nothing behind, and its ids can be reused': async (given) => {
-    const { log } = given
+  'L10 a deleted turn leaves nothing behind, and its ids can be reused': async (given, log) => {
     const turn = { threadId: 'thread', runId: 'run' }
     await given.createSealed('turn', turn)
     equal(await log.deleteTurn('turn'), true, 'the answer')
@@ -79,8 +65,7 @@ export const deletionCases: Cases = {
     equal((await given.log.getTurnOfRun('second'))?.turnId, 'turn', 'the turn of the run')
     equal(await given.log.getTurnOfRun('first'), undefined, 'the turn of the first run')
   },
-  'L10 deleting a thread removes it and its turns, open or not': async (given) => {
-    const { log } = given
+  'L10 deleting a thread removes it and its turns, open or not': async (given, log) => {
     await given.createSealed('turn-1', { threadId: 'thread' })
     const lease = await given.create('turn-2', { threadId: 'thread' })
     await given.create('other', { threadId: 'other' })
@@ -100,8 +85,7 @@ export const deletionCases: Cases = {
   },
   'L10 the logs of a sealed turn expire, its record later, and open turns never': withRetention(
     LONGER_RETENTION_MS,
-    async (given) => {
-      const { log, under } = given
+    async (given, log) => {
       const open = await given.create('open', {}, LONG_MS)
       await given.append(open, 'events', deltas('open', 1, 2))
       const half = await given.create('half', {}, LONG_MS)
@@ -109,7 +93,7 @@ export const deletionCases: Cases = {
       await given.createSealed('done', { threadId: 'thread', runId: 'run' })
       const before = await log.getTurn('done')
       equal((await given.read('done', 'events')).length, 2, 'the records before')
-      await under.elapse(LONGER_RETENTION_MS * 1.5)
+      await given.under.elapse(LONGER_RETENTION_MS * 1.5)
       await rejects(readAll(given.tail('done', 'events')), 'TURN_EXPIRED', 'a tail of events')
       await rejects(readAll(given.tail('done', 'processed')), 'TURN_EXPIRED', 'a tail of processed')
       await rejects(log.snapshot('done'), 'TURN_EXPIRED', 'a snapshot')
@@ -117,7 +101,7 @@ export const deletionCases: Cases = {
       equal(await log.getTurn('done'), after, 'the record')
       equal(await log.getTurnOfRun('run'), after, 'the record of the run')
       equal((await log.listTurns('thread')).items, [after], 'the listed record')
-      await under.elapse(LONGER_RETENTION_MS * 3)
+      await given.under.elapse(LONGER_RETENTION_MS * 3)
       equal(await log.getTurn('done'), undefined, 'the record in the end')
       equal(await log.getTurnOfRun('run'), undefined, 'the record of the run in the end')
       equal((await log.listTurns('thread')).items, [], 'the listed records in the end')
@@ -132,8 +116,7 @@ export const deletionCases: Cases = {
   ),
   'L10 a thread expires when it has no turns and was not changed for the retention': withRetention(
     RETENTION_MS,
-    async (given) => {
-      const { log, under } = given
+    async (given, log) => {
       const first = await log.putThread({ threadId: 'empty', title: 'T', metadata: { a: 1 } })
       await given.createSealed('done', { threadId: 'used' })
       await given.create('open', { threadId: 'busy' }, LONG_MS)
@@ -144,13 +127,13 @@ export const deletionCases: Cases = {
         const { items } = await log.listThreads()
         return threadIdsOf(items).toSorted()
       }
-      await under.elapse(RETENTION_MS * 1.5)
+      await given.under.elapse(RETENTION_MS * 1.5)
       equal(await log.getThread('empty'), undefined, 'a thread without turns')
       equal(await listed(), ['busy', 'used'], 'the threads with turns')
       const again = await log.putThread({ threadId: 'empty' })
       ok(again.creation !== first.creation, 'an expired thread came back')
       equal((await log.getThread('empty'))?.title, undefined, 'the title of the new thread')
-      await under.elapse(RETENTION_MS * 4.5)
+      await given.under.elapse(RETENTION_MS * 4.5)
       equal(await log.getThread('used'), undefined, 'a thread whose turns are gone')
       equal(await listed(), ['busy'], 'the thread with an open turn')
       equal((await idle.log.listThreads()).items, [], 'the threads of a tenant that was idle')
@@ -160,8 +143,7 @@ export const deletionCases: Cases = {
       equal(await listed(), ['busy', 'used'], 'the threads in the end')
     },
   ),
-  'L10 storedBytes grows with writes and shrinks with deletions': async (given) => {
-    const { log } = given
+  'L10 storedBytes grows with writes and shrinks with deletions': async (given, log) => {
     const empty = await log.storedBytes()
     const lease = await given.create('turn')
     const records = counted(1, 8, (seq) => delta('turn', seq, noise(250_000)))

@@ -1,19 +1,17 @@
-import type {
-  KeyedRecords,
-  Lease,
-  LogName,
-  LogRecord,
-  NewTurn,
-  Page,
-  PageOptions,
-  Resync,
-  Tail,
-  TurnLog,
+import {
+  type KeyedRecords,
+  type Lease,
+  LOG_NAMES,
+  type LogName,
+  type LogRecord,
+  type NewTurn,
+  type Tail,
+  type TurnLog,
 } from '@turnstream/core/internal/log/turn-log'
-import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { type AppendOptions, appendTo, type TextRecord } from './append.ts'
-import { ok } from './assert.ts'
-import { eventsUpTo, outputsOf } from './texts.ts'
+import { equal } from './assert.ts'
+import { readAll, takeFrom, texts, toRecords } from './reading.ts'
+import { eventsUpTo, outputsOf, STATE } from './texts.ts'
 
 export interface TurnLogUnderTest {
   readonly log: TurnLog
@@ -26,7 +24,7 @@ export interface TurnLogUnderTest {
 }
 
 export interface Case {
-  (given: Given): Promise<void>
+  (given: Given, log: TurnLog): Promise<void>
   /** How long the store keeps the logs of a turn. Default: longer than any case. */
   readonly retentionMs?: number
 }
@@ -34,48 +32,54 @@ export interface Case {
 /** Cases by name: a sentence about behaviour. */
 export type Cases = Readonly<Record<string, Case>>
 
+type LogCases<Name extends LogName> = Readonly<
+  Record<string, (given: GivenLog<Name>, name: Name) => Promise<void>>
+>
+
 export function withRetention(retentionMs: number, run: Case): Case {
   return Object.assign(run, { retentionMs })
 }
 
+/** Cases about one log of an open turn. */
+export function ofLog<Name extends LogName>(name: Name, cases: LogCases<Name>, suffix = ''): Cases {
+  const entries = Object.entries(cases).map(([title, run]): [string, Case] => [
+    `${title}${suffix}`,
+    async (given) => run(new GivenLog(given, name, await given.create('turn')), name),
+  ])
+  return Object.fromEntries(entries)
+}
+
 /** Cases that must hold for both logs. */
-export function ofEachLog(
-  cases: Readonly<Record<string, (given: Given, log: LogName) => Promise<void>>>,
-): Cases {
-  const ofBoth = LOG_NAMES.flatMap((log) =>
-    Object.entries(cases).map(([name, run]): [string, Case] => [
-      `${name} (${log})`,
-      (given) => run(given, log),
-    ]),
-  )
-  return Object.fromEntries(ofBoth)
+export function ofEachLog(cases: LogCases<LogName>): Cases {
+  return Object.assign({}, ...LOG_NAMES.map((name) => ofLog<LogName>(name, cases, ` (${name})`)))
 }
 
 /** A lease that outlasts any case. */
 export const LONG_MS = 600_000
 /** A lease that is meant to expire. Short, because not every store can fast-forward time. */
 export const SHORT_MS = 50
+/** A retention that is meant to expire. A busy machine needs some slack. */
+export const RETENTION_MS = 1000
 export const START = '0-0'
 
 /** The log of a case, with helpers for common steps. */
 export class Given {
   readonly log: TurnLog
   readonly under: TurnLogUnderTest
-  readonly #end: AbortController
-
   /** First seed of the random cases. */
   readonly seed: number
+  readonly end: AbortController
 
   constructor(under: TurnLogUnderTest, seed: number, log = under.log, end = new AbortController()) {
     this.under = under
     this.seed = seed
     this.log = log
-    this.#end = end
+    this.end = end
   }
 
   /** The same helpers for another tenant's log. */
   ofTenant(tenant: string): Given {
-    return new Given(this.under, this.seed, this.log.ofTenant(tenant), this.#end)
+    return this.#at(this.log.ofTenant(tenant))
   }
 
   get keyedRecords(): KeyedRecords {
@@ -84,12 +88,12 @@ export class Given {
 
   /** Releases the store and any readers that a case left open. */
   async dispose(): Promise<void> {
-    this.#end.abort()
+    this.end.abort()
     await this.under.dispose()
   }
 
   get signal(): AbortSignal {
-    return this.#end.signal
+    return this.end.signal
   }
 
   create(turnId: string, turn: Partial<NewTurn> = {}, leaseMs = LONG_MS): Promise<Lease> {
@@ -113,37 +117,42 @@ export class Given {
     return lease
   }
 
-  async seal(lease: Lease, response?: string, log = this.log): Promise<void> {
-    await this.sealEvents(lease, response, log)
-    await this.sealProcessed(lease, log)
+  async seal(lease: Lease, response?: string): Promise<void> {
+    await this.sealEvents(lease, response)
+    await this.sealProcessed(lease)
   }
 
-  sealEvents(lease: Lease, response?: string, log = this.log): Promise<string> {
+  sealEvents(lease: Lease, response?: string): Promise<string> {
     const { events } = lease.next
     const records = eventsUpTo(lease.runId, events + 1, events)
-    return appendTo(log, lease, 'events', records, { seal: true, response })
+    return this.append(lease, 'events', records, { seal: true, response })
   }
 
-  sealProcessed(lease: Lease, log = this.log): Promise<string> {
-    const { turnId, next } = lease
-    const outputs = outputsOf(turnId, 'a').map(({ data }, at) => ({
-      seq: next.processed + at,
-      data,
-    }))
-    return appendTo(log, lease, 'processed', outputs, { seal: true })
+  sealProcessed(lease: Lease): Promise<string> {
+    const outputs = outputsOf(lease.turnId, 'a', lease.next.processed)
+    return this.append(lease, 'processed', outputs, { seal: true })
   }
 
   /** The same store in another process, where possible; otherwise the same log. */
-  async elsewhere(): Promise<TurnLog> {
-    return (await this.under.another?.()) ?? this.log
+  async elsewhere(): Promise<Given> {
+    return this.#at((await this.under.another?.()) ?? this.log)
+  }
+
+  /** The same store after a restart, where possible; otherwise the same log. */
+  async reopened(): Promise<Given> {
+    return this.#at((await this.under.reopen?.()) ?? this.log)
+  }
+
+  #at(log: TurnLog): Given {
+    return new Given(this.under, this.seed, log, this.end)
   }
 
   tail<Name extends LogName>(turnId: string, name: Name, after = START): Tail<LogRecord<Name>> {
-    return this.log.tail(turnId, name, after, this.#end.signal)
+    return this.log.tail(turnId, name, after, this.end.signal)
   }
 
-  iterate<Name extends LogName>(turnId: string, name: Name) {
-    return this.tail(turnId, name)[Symbol.asyncIterator]()
+  iterate<Name extends LogName>(turnId: string, name: Name, after = START) {
+    return this.tail(turnId, name, after)[Symbol.asyncIterator]()
   }
 
   async read<Name extends LogName>(turnId: string, name: Name, after = START) {
@@ -156,65 +165,54 @@ export class Given {
   }
 }
 
-/** Returns everything that a listing yields, page by page. */
-export async function pagesOf<T>(list: (options: PageOptions) => Promise<Page<T>>, limit: number) {
-  const pages: T[][] = []
-  let cursor: string | undefined
-  do {
-    const page = await list({ limit, ...(cursor !== undefined && { cursor }) })
-    pages.push([...page.items])
-    cursor = page.nextCursor
-    ok(pages.length < 100, 'the pages have no end')
-  } while (cursor !== undefined)
-  return pages
-}
+/** One log of an open turn. */
+export class GivenLog<Name extends LogName = LogName> extends Given {
+  readonly name: Name
+  readonly lease: Lease
 
-export async function readAll<Each>(tail: AsyncIterable<Each>): Promise<Each[]> {
-  const all: Each[] = []
-  for await (const each of tail) all.push(each)
-  return all
-}
-
-export async function takeFrom<Each>(tail: AsyncIterable<Each>, count: number): Promise<Each[]> {
-  const taken: Each[] = []
-  if (count === 0) return taken
-  for await (const each of tail) {
-    taken.push(each)
-    if (taken.length === count) break
+  constructor({ under, seed, log, end }: Given, name: Name, lease: Lease) {
+    super(under, seed, log, end)
+    this.name = name
+    this.lease = lease
   }
-  ok(taken.length === count, `a tail ended after ${taken.length} of ${count} records`)
-  return taken
-}
 
-export function toRecords<Rec extends LogRecord>(all: readonly (Rec | Resync)[]): Rec[] {
-  return all.map((each) => {
-    ok(!('resync' in each), `a tail started over: ${JSON.stringify(each)}`)
-    return each
-  })
-}
+  write(records: readonly TextRecord[], options?: AppendOptions): Promise<string> {
+    return this.append(this.lease, this.name, records, options)
+  }
 
-export async function nextOf<Rec extends LogRecord>(iterator: AsyncIterator<Rec | Resync>) {
-  const { done, value } = await iterator.next()
-  ok(done !== true, 'a tail ended while its log was open')
-  const [record] = toRecords([value])
-  ok(record !== undefined, 'a tail gave nothing')
-  return record
-}
+  /** Writes a complete log, some records at a time. */
+  async writeAll(records: readonly TextRecord[], size = 1): Promise<void> {
+    for (let at = 0; at < records.length; at += size) {
+      await this.write(records.slice(at, at + size), { seal: at + size >= records.length })
+    }
+  }
 
-export function offsets(all: readonly LogRecord[]): string[] {
-  return all.map(({ offset }) => offset)
-}
+  /** Lets the lease expire. */
+  async expire(): Promise<void> {
+    await this.log.renew(this.lease, SHORT_MS)
+    await this.under.elapse(SHORT_MS)
+  }
 
-export function turnIdsOf(all: readonly { readonly turnId: string }[]): string[] {
-  return all.map(({ turnId }) => turnId)
-}
+  follow(after = START): Tail<LogRecord<Name>> {
+    return this.tail('turn', this.name, after)
+  }
 
-export function threadIdsOf(all: readonly { readonly threadId: string }[]): string[] {
-  return all.map(({ threadId }) => threadId)
-}
+  iterator() {
+    return this.iterate('turn', this.name)
+  }
 
-export function texts(all: readonly { readonly data: string }[]): string[] {
-  return all.map(({ data }) => data)
+  records(after = START) {
+    return this.read('turn', this.name, after)
+  }
+
+  first(count: number, after = START) {
+    return this.take('turn', this.name, count, after)
+  }
+
+  /** Checks that a reader gets the six records of the complete log. */
+  async checkComplete(): Promise<void> {
+    equal(texts(await this.records()), STATE[this.name], 'the log')
+  }
 }
 
 /** Work in flight. If the case fails, this must not be reported as a second, unhandled failure. */

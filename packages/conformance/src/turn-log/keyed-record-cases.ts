@@ -1,11 +1,10 @@
 import { equal, rejects } from './assert.ts'
-import { type Cases, LONG_MS, SHORT_MS, soon, withRetention } from './given.ts'
+import { type Cases, LONG_MS, RETENTION_MS, SHORT_MS, soon, withRetention } from './given.ts'
 import { eventsUpTo } from './texts.ts'
 
 // Not every store can fast-forward time, and a busy machine needs some slack.
 const BRIEF_MS = 500
 const SLACK_MS = 200
-const RETENTION_MS = 1000
 
 const YES = '{"approved":true}'
 const NO = 'no: é漢😀'
@@ -82,8 +81,7 @@ export const tenantRecordCases: Cases = {
     equal(found.toSorted(), values.toSorted(), 'the values')
   },
   'other processes see a change at once': async (given) => {
-    const other = await given.under.another?.()
-    if (other === undefined) return
+    const other = await given.elsewhere()
     await given.keyedRecords.add('key', 'value', LONG_MS)
     equal(await other.keyedRecords.read(['key']), ['value'], 'the value')
     equal(await other.keyedRecords.consume('key'), 'value', 'the consumed value')
@@ -125,11 +123,10 @@ export const tenantRecordCases: Cases = {
     equal(await given.log.getTurn('id'), undefined, 'the turn')
   },
   'added values survive a restart, and consumed ones do not return': async (given) => {
-    if (given.under.reopen === undefined) return
     for (const value of ['left', 'consumed']) await given.keyedRecords.add('key', value, LONG_MS)
     await given.keyedRecords.add('brief', 'gone', BRIEF_MS)
     await given.keyedRecords.consume('key')
-    const again = await given.under.reopen()
+    const again = await given.reopened()
     await given.under.elapse(BRIEF_MS + SLACK_MS)
     equal(await again.keyedRecords.read(['key', 'brief']), ['left', undefined], 'the values')
     equal(await again.keyedRecords.consume('key'), 'left', 'the consumed value')
@@ -177,18 +174,18 @@ export const turnKeyCases: Cases = {
   },
   'a cancelled turn and a sealed log keep their values and accept no more': async (given) => {
     await given.create('cancelled')
-    await given.log.keyedRecords.addOnce('cancelled', 'one', YES)
+    await given.keyedRecords.addOnce('cancelled', 'one', YES)
     await given.log.requestCancel('cancelled', '')
     const lease = await given.create('sealed')
-    await given.log.keyedRecords.addOnce('sealed', 'one', YES)
+    await given.keyedRecords.addOnce('sealed', 'one', YES)
     await given.append(lease, 'events', eventsUpTo('sealed', 2), { seal: true })
     for (const turnId of ['cancelled', 'sealed']) {
-      const late = await given.log.keyedRecords.addOnce(turnId, 'two', YES)
+      const late = await given.keyedRecords.addOnce(turnId, 'two', YES)
       equal(late, { isAdded: false }, `a value for a ${turnId} turn`)
-      const before = await given.log.keyedRecords.addOnce(turnId, 'one', NO)
+      const before = await given.keyedRecords.addOnce(turnId, 'one', NO)
       equal(before, { isAdded: false, value: YES }, `the value before it was ${turnId}`)
     }
-    await rejects(given.log.keyedRecords.addOnce('other', 'one', YES), 'TURN_UNKNOWN', 'no turn')
+    await rejects(given.keyedRecords.addOnce('other', 'one', YES), 'TURN_UNKNOWN', 'no turn')
   },
   'find returns the value of a key of a turn, also after its end': async (given) => {
     const { keyedRecords } = given.log
@@ -217,13 +214,13 @@ export const turnKeyCases: Cases = {
   },
   'waiting for a value is LEASE_LOST after a claim or a deletion': async (given) => {
     const old = await given.createOrphan('turn')
-    const heard = soon(given.log.keyedRecords.watch(old, 'one', given.signal))
+    const heard = soon(given.keyedRecords.watch(old, 'one', given.signal))
     const lease = await given.log.claim('turn', 'heir', LONG_MS)
     await rejects(heard, 'LEASE_LOST', 'waiting with the old lease')
-    await given.log.keyedRecords.addOnce('turn', 'one', YES)
-    const again = given.log.keyedRecords.watch(old, 'one', given.signal)
+    await given.keyedRecords.addOnce('turn', 'one', YES)
+    const again = given.keyedRecords.watch(old, 'one', given.signal)
     await rejects(again, 'LEASE_LOST', 'a value for the old lease')
-    const gone = soon(given.log.keyedRecords.watch(lease, 'two', given.signal))
+    const gone = soon(given.keyedRecords.watch(lease, 'two', given.signal))
     await given.log.deleteTurn('turn')
     await rejects(gone, 'LEASE_LOST', 'waiting with a deleted turn')
   },
@@ -263,10 +260,9 @@ export const turnKeyCases: Cases = {
     equal(known, { isAdded: false, value: '200' }, 'a value at the limit')
   },
   'values survive a restart': async (given) => {
-    if (given.under.reopen === undefined) return
     await given.create('turn', {}, SHORT_MS)
     await given.keyedRecords.addOnce('turn', '__proto__', NO)
-    const log = await given.under.reopen()
+    const log = await given.reopened()
     const again = await log.keyedRecords.addOnce('turn', '__proto__', YES)
     equal(again, { isAdded: false, value: NO }, 'the result after a restart')
   },
@@ -283,8 +279,7 @@ export const turnKeyCases: Cases = {
     await rejects(heard, 'ABORTED', 'waiting in the other tenant')
   },
   'the owner gets a value from another process within a second': async (given) => {
-    const other = await given.under.another?.()
-    if (other === undefined) return
+    const other = await given.elsewhere()
     for (const turnId of ['turn-1', 'turn-2', 'turn-3']) {
       const lease = await given.create(turnId)
       const heard = soon(given.keyedRecords.watch(lease, 'one', given.signal))

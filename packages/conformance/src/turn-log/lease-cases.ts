@@ -1,7 +1,8 @@
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { type Lease, LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
-import { codeOf, equal, ok, rejects } from './assert.ts'
-import { type Cases, LONG_MS, offsets, SHORT_MS, soon } from './given.ts'
+import { equal, ok, oneSucceeds, rejects } from './assert.ts'
+import { type Cases, LONG_MS, SHORT_MS, soon } from './given.ts'
+import { offsets } from './reading.ts'
 import { deltas, eventsUpTo, message, outputsOf } from './texts.ts'
 
 export const leaseCases: Cases = {
@@ -84,19 +85,13 @@ export const leaseCases: Cases = {
   },
   'L1 one of 20 concurrent claims succeeds, also across processes': async (given) => {
     await given.createOrphan('turn')
-    const other = await given.elsewhere()
+    const logs = [given.log, (await given.elsewhere()).log] as const
     const claims = Array.from({ length: 20 }, (_, index) =>
-      (index % 2 === 0 ? given.log : other).claim('turn', `heir-${index}`, LONG_MS),
+      logs[index % 2 === 0 ? 0 : 1].claim('turn', `heir-${index}`, LONG_MS),
     )
-    const settled = await Promise.allSettled(claims)
-    const [won, ...rest] = settled.filter(({ status }) => status === 'fulfilled')
-    ok(won !== undefined && rest.length === 0, `${rest.length + 1} claims resolved`)
-    for (const each of settled) {
-      if (each.status === 'rejected') equal(codeOf(each.reason), 'LEASE_HELD', 'a lost claim')
-    }
-    const winner = settled.indexOf(won)
+    const { at } = await oneSucceeds(claims, 'LEASE_HELD')
     const turn = await given.log.getTurn('turn')
-    equal([turn?.epoch, turn?.owner], [2, `heir-${winner}`], 'epoch and owner')
+    equal([turn?.epoch, turn?.owner], [2, `heir-${at}`], 'epoch and owner')
   },
   'L5 no record of the old owner is stored after a claim resolves': async (given) => {
     const lost = await given.createOrphan('turn')

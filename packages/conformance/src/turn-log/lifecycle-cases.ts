@@ -1,17 +1,8 @@
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import {
-  type Cases,
-  LONG_MS,
-  offsets,
-  readAll,
-  SHORT_MS,
-  START,
-  soon,
-  texts,
-  toRecords,
-} from './given.ts'
+import { type Cases, LONG_MS, SHORT_MS, START, soon } from './given.ts'
+import { offsets, readAll, texts, toRecords } from './reading.ts'
 import { counted, delta, deltas, eventsUpTo, message, outputsOf } from './texts.ts'
 
 const ESCAPES = '\\ud83d \\ude00\\ud83d \\u0000 \\u2028 \\u2029 \\b\\f\\n\\r\\t \\" \\\\ \\/'
@@ -81,8 +72,7 @@ export const lifecycleCases: Cases = {
     await rejects(listens, 'STORE_CLOSED', 'listening for a cancel')
     await rejects(asks, 'STORE_CLOSED', 'watching a keyed record')
   },
-  'L1 every call after close is STORE_CLOSED': async (given) => {
-    const { log } = given
+  'L1 every call after close is STORE_CLOSED': async (given, log) => {
     const lease = await given.create('turn')
     await log.close()
     const calls: Record<string, () => Promise<unknown>> = {

@@ -1,11 +1,7 @@
-import {
-  type Lease,
-  LOG_NAMES,
-  type LogName,
-  type TurnLog,
-} from '@turnstream/core/internal/log/turn-log'
+import { type Lease, LOG_NAMES, type LogName } from '@turnstream/core/internal/log/turn-log'
 import { codeOf, equal } from './assert.ts'
-import { type Given, LONG_MS, readAll, SHORT_MS, START, takeFrom } from './given.ts'
+import { type Given, LONG_MS, SHORT_MS, START } from './given.ts'
+import { readAll, takeFrom } from './reading.ts'
 import { type Added, Model } from './model.ts'
 import type { Random } from './random.ts'
 import { delta, message, responseDone, turnComplete } from './texts.ts'
@@ -15,12 +11,11 @@ const NAMES: readonly [LogName, LogName] = ['events', 'processed']
 
 /** Compares a log with the model, call by call. Two tenants use the same ids: neither may affect the other. */
 export async function checkAgainstModel(given: Given, random: Random): Promise<void> {
-  const other = await given.under.another?.()
-  const tenant = given.ofTenant('beta')
-  const runs: readonly [ModelRun, ModelRun] = [
-    new ModelRun(given, random, other === undefined ? [given.log] : [given.log, other]),
-    new ModelRun(tenant, random, [tenant.log, other?.ofTenant('beta') ?? tenant.log]),
-  ]
+  const other = await given.elsewhere()
+  const runs = [
+    new ModelRun(given, random, [given, other]),
+    new ModelRun(given.ofTenant('beta'), random, [given.ofTenant('beta'), other.ofTenant('beta')]),
+  ] as const
   for (let call = 0; call < CALLS; call++) await random.pick(runs).call()
   for (const run of runs) await run.checkEverything()
 }
@@ -29,16 +24,17 @@ class ModelRun {
   readonly #given: Given
   readonly #random: Random
   readonly #model = new Model()
-  readonly #logs: readonly [TurnLog, ...TurnLog[]]
+  /** Views of the same store. */
+  readonly #places: readonly [Given, Given]
   #leases: Lease[] = []
   readonly #deleted = new Set<string>()
   readonly #turnIds: readonly [string, ...string[]]
   readonly #calls: readonly [() => Promise<void>, ...(() => Promise<void>)[]]
 
-  constructor(given: Given, random: Random, logs: readonly [TurnLog, ...TurnLog[]]) {
+  constructor(given: Given, random: Random, places: readonly [Given, Given]) {
     this.#given = given
     this.#random = random
-    this.#logs = logs
+    this.#places = places
     const { seed } = random
     this.#turnIds = [`m${seed}-1`, `m${seed}-2`, `m${seed}-3`, `m${seed}-4`]
     const append = () => this.#append()
@@ -78,7 +74,9 @@ class ModelRun {
   }
 
   async #checkThread(threadId: string): Promise<void> {
-    const { items } = await this.#random.pick(this.#logs).listTurns(threadId, { replaced: true })
+    const { items } = await this.#random
+      .pick(this.#places)
+      .log.listTurns(threadId, { replaced: true })
     const listed = items.map(({ turnId, replacedBy }) => ({ turnId, replacedBy }))
     equal(listed, this.#model.list(threadId), `the turns of ${threadId}`)
   }
@@ -167,7 +165,7 @@ class ModelRun {
 
   async #checkTail(turnId: string, name: LogName, cursor: string): Promise<void> {
     const expected = this.#model.tail(turnId, name, cursor)
-    const tail = this.#random.pick(this.#logs).tail(turnId, name, cursor, this.#given.signal)
+    const tail = this.#random.pick(this.#places).tail(turnId, name, cursor)
     const sealed = this.#model.turns.get(turnId)?.logs[name].sealed ?? true
     // An open log has no end to wait for.
     const reading = sealed ? readAll(tail) : takeFrom(tail, expected.length)
@@ -191,8 +189,8 @@ class ModelRun {
     const turnId = this.#random.pick(this.#turnIds)
     const key = this.#random.pick(['one', 'two'])
     const value = `value ${this.#random.below(1000)}`
-    const log = this.#random.pick(this.#logs)
-    const result = await resultOf(log.keyedRecords.addOnce(turnId, key, value))
+    const { keyedRecords } = this.#random.pick(this.#places)
+    const result = await resultOf(keyedRecords.addOnce(turnId, key, value))
     equal(result, this.#model.addOnce(turnId, key, value), `${key} of ${turnId}`)
   }
 

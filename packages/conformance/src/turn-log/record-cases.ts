@@ -1,6 +1,7 @@
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
-import { codeOf, equal, ok, rejects } from './assert.ts'
-import { type Cases, LONG_MS, threadIdsOf, turnIdsOf } from './given.ts'
+import { equal, ok, oneSucceeds, rejects } from './assert.ts'
+import { type Cases, LONG_MS, soon } from './given.ts'
+import { threadIdsOf, turnIdsOf } from './reading.ts'
 import { delta, eventsUpTo, eventText, outputsOf } from './texts.ts'
 
 const USAGE = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12, cached_tokens: 2 }
@@ -124,24 +125,16 @@ export const recordCases: Cases = {
     await given.create('turn-3', thread)
   },
   'D4 one of 20 concurrent creations in a thread succeeds, in all processes': async (given) => {
-    const other = await given.elsewhere()
-    const make = (turnId: string, index: number) => {
-      const turn = { turnId, threadId: 'thread', owner: 'me' }
-      return (index % 2 === 0 ? given.log : other).create(turn, LONG_MS)
-    }
+    const places = [given, await given.elsewhere()] as const
     const turnIds = Array.from({ length: 20 }, (_, index) => `turn-${index}`)
-    const settled = await Promise.allSettled(turnIds.map(make))
-    const won = settled.flatMap(({ status }, index) => (status === 'fulfilled' ? [index] : []))
-    equal(won.length, 1, 'the number of turns that were made')
-    for (const each of settled) {
-      if (each.status === 'rejected') equal(codeOf(each.reason), 'THREAD_BUSY', 'a refusal')
-    }
+    const creations = turnIds.map((turnId, index) =>
+      places[index % 2 === 0 ? 0 : 1].create(turnId, { threadId: 'thread' }),
+    )
+    const { turnId } = (await oneSucceeds(creations, 'THREAD_BUSY')).value
     const listed = await given.log.listTurns('thread')
-    equal(turnIdsOf(listed.items), [`turn-${won[0]}`], 'the turns of the thread')
-    const again = await Promise.allSettled(turnIds.map(() => make(`turn-${won[0]}`, 1)))
-    for (const each of again) {
-      equal(each.status === 'rejected' && codeOf(each.reason), 'TURN_EXISTS', 'made once more')
-    }
+    equal(turnIdsOf(listed.items), [turnId], 'the turns of the thread')
+    const again = turnIds.map(() => soon(places[1].create(turnId, { threadId: 'thread' })))
+    for (const each of again) await rejects(each, 'TURN_EXISTS', 'the same turn')
   },
   'L1 ids of 1 to 200 characters without white space and braces are valid': async (given) => {
     for (const id of IDS) {

@@ -1,17 +1,9 @@
 import type { TurnLog, TurnPageOptions } from '@turnstream/core/internal/log/turn-log'
-import { codeOf, equal, ok, rejects } from './assert.ts'
-import {
-  type Cases,
-  type Given,
-  LONG_MS,
-  pagesOf,
-  SHORT_MS,
-  turnIdsOf,
-  withRetention,
-} from './given.ts'
+import { equal, ok, oneSucceeds, rejects } from './assert.ts'
+import { type Cases, type Given, LONG_MS, RETENTION_MS, SHORT_MS, withRetention } from './given.ts'
+import { pagesOf, turnIdsOf } from './reading.ts'
 
 const THREAD = { threadId: 'thread' }
-const RETENTION_MS = 1000
 
 /** Each turn of the thread, with its replacement if it has one. */
 async function listed(log: TurnLog, options: TurnPageOptions = {}): Promise<string[]> {
@@ -24,8 +16,7 @@ async function createAll(given: Given, turnIds: readonly string[]): Promise<void
 }
 
 export const replacementCases: Cases = {
-  'V14 a turn replaces another and all later ones': async (given) => {
-    const { log } = given
+  'V14 a turn replaces another and all later ones': async (given, log) => {
     await createAll(given, ['a', 'b', 'c'])
     const lease = await given.create('d', { ...THREAD, replaces: 'b' })
     equal(await listed(log), ['a', 'd'], 'the turns while it runs')
@@ -41,8 +32,7 @@ export const replacementCases: Cases = {
     equal(record, await log.getTurn('b'), 'the record of a replaced turn')
     ok((await given.read('b', 'events')).length > 0, 'a replaced turn has no events')
   },
-  'V14 a replaced turn keeps its first replacement': async (given) => {
-    const { log } = given
+  'V14 a replaced turn keeps its first replacement': async (given, log) => {
     await createAll(given, ['a', 'b'])
     await given.createSealed('c', { ...THREAD, replaces: 'b' })
     await given.createSealed('d', { ...THREAD, replaces: 'c' })
@@ -52,8 +42,7 @@ export const replacementCases: Cases = {
     const all = ['a→f', 'b→c', 'c→d', 'd→f', 'e→f', 'f']
     equal(await listed(log, { replaced: true }), all, 'all turns')
   },
-  'V14 pages leave out replaced turns, from either end': async (given) => {
-    const { log } = given
+  'V14 pages leave out replaced turns, from either end': async (given, log) => {
     await createAll(given, ['a', 'b', 'c', 'd', 'e'])
     await given.createSealed('f', { ...THREAD, replaces: 'c' })
     await given.createSealed('g', THREAD)
@@ -94,8 +83,7 @@ export const replacementCases: Cases = {
     await refused('b', 'TURN_REPLACED')
     equal(await listed(log), ['a', 'c'], 'the turns in the end')
   },
-  'V14 a running turn is not replaced, nor one before it': async (given) => {
-    const { log } = given
+  'V14 a running turn is not replaced, nor one before it': async (given, log) => {
     await createAll(given, ['a'])
     const lease = await given.create('b', THREAD)
     for (const replaces of ['a', 'b', 'nobody']) {
@@ -109,23 +97,13 @@ export const replacementCases: Cases = {
   },
   'V14 of several turns that replace the same one, one is created': async (given) => {
     await createAll(given, ['a', 'b'])
-    const other = await given.elsewhere()
-    const turnIds = ['c', 'd', 'e', 'f', 'g', 'h']
-    const created = await Promise.allSettled(
-      turnIds.map((turnId, at) => {
-        const turn = { turnId, ...THREAD, owner: 'owner', replaces: 'b' }
-        return (at % 2 === 0 ? given.log : other).create(turn, LONG_MS)
-      }),
+    const places = [given, await given.elsewhere()] as const
+    const creations = ['c', 'd', 'e', 'f', 'g', 'h'].map((turnId, at) =>
+      places[at % 2 === 0 ? 0 : 1].create(turnId, { ...THREAD, replaces: 'b' }),
     )
-    const winners = created.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
-    const codes = created.flatMap((each) =>
-      each.status === 'rejected' ? [codeOf(each.reason)] : [],
-    )
-    equal(codes, Array(5).fill('THREAD_BUSY'), 'the others')
-    const [winner] = winners
-    ok(winner !== undefined, 'nobody replaced the turn')
+    const { value: winner } = await oneSucceeds(creations, 'THREAD_BUSY')
     const { turnId } = winner
-    for (const log of [given.log, other]) {
+    for (const { log } of places) {
       equal(await listed(log), ['a', turnId], 'the turns')
       equal(await listed(log, { replaced: true }), ['a', `b→${turnId}`, turnId], 'all turns')
     }
@@ -141,17 +119,15 @@ export const replacementCases: Cases = {
     await rejects(given.create('c', turn), 'TURN_EXISTS', 'the same turn, later')
     equal(await listed(given.log), ['a', 'c', 'd'], 'the turns')
   },
-  'V14 an orphan has replaced what it should, and ends as any other': async (given) => {
-    const { log, under } = given
+  'V14 an orphan has replaced what it should, and ends as any other': async (given, log) => {
     await createAll(given, ['a', 'b'])
     await given.create('c', { ...THREAD, replaces: 'a' }, SHORT_MS)
-    await under.elapse(SHORT_MS)
+    await given.under.elapse(SHORT_MS)
     await given.seal(await log.claim('c', 'reaper', LONG_MS))
     equal(await listed(log), ['c'], 'the turns')
     equal((await log.getTurn('c'))?.replaces, 'a', 'what it replaces')
   },
-  'V14 deleting a turn brings back none that it replaced': async (given) => {
-    const { log } = given
+  'V14 deleting a turn brings back none that it replaced': async (given, log) => {
     await createAll(given, ['a', 'b', 'c'])
     await given.createSealed('d', { ...THREAD, replaces: 'b' })
     await log.deleteTurn('d')
@@ -163,8 +139,7 @@ export const replacementCases: Cases = {
     await given.createSealed('b', THREAD)
     equal(await listed(log), ['a', 'b'], 'the turns in the end')
   },
-  'V14 deleting a thread deletes its replaced turns': async (given) => {
-    const { log } = given
+  'V14 deleting a thread deletes its replaced turns': async (given, log) => {
     await createAll(given, ['a', 'b'])
     await given.createSealed('c', { ...THREAD, replaces: 'a' })
     equal(await log.deleteThread('thread'), true, 'the answer')
@@ -172,17 +147,15 @@ export const replacementCases: Cases = {
     await createAll(given, ['a', 'b'])
     equal(await listed(log), ['a', 'b'], 'the turns of a new thread')
   },
-  'V14 replaced turns expire as others do': withRetention(RETENTION_MS, async (given) => {
-    const { log, under } = given
+  'V14 replaced turns expire as others do': withRetention(RETENTION_MS, async (given, log) => {
     await createAll(given, ['a'])
     const lease = await given.create('b', { ...THREAD, replaces: 'a' })
-    await under.elapse(RETENTION_MS * 1.5)
+    await given.under.elapse(RETENTION_MS * 1.5)
     const [a] = (await log.listTurns('thread', { replaced: true })).items
     equal([a?.turnId, a?.replacedBy, a?.expired], ['a', 'b', true], 'the replaced turn')
     await given.seal(lease)
   }),
-  'V14 a turn may be created as one that was replaced before': async (given) => {
-    const { log } = given
+  'V14 a turn may be created as one that was replaced before': async (given, log) => {
     await given.createSealed('a', THREAD)
     await given.createSealed('b', { ...THREAD, replacedBy: 'c' })
     await given.createSealed('c', { ...THREAD, replaces: 'b' })
@@ -195,8 +168,8 @@ export const replacementCases: Cases = {
   'V14 what was replaced stays so after a restart': async (given) => {
     await createAll(given, ['a', 'b'])
     await given.createSealed('c', { ...THREAD, replaces: 'b' })
-    const again = (await given.under.reopen?.()) ?? given.log
-    equal(await listed(again), ['a', 'c'], 'the turns')
-    equal(await listed(again, { replaced: true }), ['a', 'b→c', 'c'], 'all turns')
+    const { log } = await given.reopened()
+    equal(await listed(log), ['a', 'c'], 'the turns')
+    equal(await listed(log, { replaced: true }), ['a', 'b→c', 'c'], 'all turns')
   },
 }

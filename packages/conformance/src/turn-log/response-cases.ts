@@ -1,10 +1,10 @@
 import { equal, rejects } from './assert.ts'
-import { type Cases, LONG_MS, readAll, SHORT_MS, withRetention } from './given.ts'
+import { type Cases, LONG_MS, RETENTION_MS, SHORT_MS, withRetention } from './given.ts'
+import { readAll } from './reading.ts'
 import { both } from './tenants.ts'
 import { deltas, eventsUpTo, outputsOf } from './texts.ts'
 
-// Not every store can fast-forward time, and a busy machine needs some slack.
-const RETENTION_MS = 2000
+const LONG_RETENTION_MS = 2 * RETENTION_MS
 
 /** JSON that a store might be tempted to normalize. */
 const RESPONSE = ' {"id":"run","text":"aé漢😀\u2028 \\ud83d\\u0000","n":1.0}\n'
@@ -38,8 +38,7 @@ export const responseCases: Cases = {
     await given.sealEvents(lease, response)
     equal(await given.log.getResponse('turn'), response, 'the Response')
   },
-  'L15 a Response without the seal of events is RECORD_INVALID': async (given) => {
-    const { log } = given
+  'L15 a Response without the seal of events is RECORD_INVALID': async (given, log) => {
     const lease = await given.create('turn')
     const response = RESPONSE
     const outputs = outputsOf('turn', 'a')
@@ -63,8 +62,7 @@ export const responseCases: Cases = {
     await given.sealEvents(lease, RESPONSE)
     equal(await given.log.getResponse('turn'), RESPONSE, 'the Response')
   },
-  'L15 a lost lease stores no Response, but the new owner does': async (given) => {
-    const { log } = given
+  'L15 a lost lease stores no Response, but the new owner does': async (given, log) => {
     const lost = await given.createOrphan('turn')
     const heir = await log.claim('turn', 'heir', LONG_MS)
     await rejects(given.sealEvents(lost, '"lost"'), 'LEASE_LOST', 'the seal of the old lease')
@@ -72,8 +70,7 @@ export const responseCases: Cases = {
     await given.sealEvents(heir, RESPONSE)
     equal(await log.getResponse('turn'), RESPONSE, 'the Response')
   },
-  'L15 a claim after the seal of events keeps the Response': async (given) => {
-    const { log } = given
+  'L15 a claim after the seal of events keeps the Response': async (given, log) => {
     const lease = await given.create('turn', {}, SHORT_MS)
     await given.sealEvents(lease, RESPONSE)
     await given.under.elapse(SHORT_MS)
@@ -83,13 +80,12 @@ export const responseCases: Cases = {
   },
   'L15 the Response is visible in other processes and survives a restart': async (given) => {
     await given.seal(await given.create('turn'), RESPONSE)
-    const other = await given.under.another?.()
-    if (other !== undefined) equal(await other.getResponse('turn'), RESPONSE, 'in another')
-    const again = await given.under.reopen?.()
-    if (again !== undefined) equal(await again.getResponse('turn'), RESPONSE, 'after a restart')
+    const other = await given.elsewhere()
+    equal(await other.log.getResponse('turn'), RESPONSE, 'in another')
+    const again = await given.reopened()
+    equal(await again.log.getResponse('turn'), RESPONSE, 'after a restart')
   },
-  'L15 the Response is deleted with its turn, so a recreated one has none': async (given) => {
-    const { log } = given
+  'L15 the Response is deleted with its turn, so a recreated one has none': async (given, log) => {
     const turn = { threadId: 'thread', runId: 'run' }
     await given.seal(await given.create('turn', turn), RESPONSE)
     await log.deleteTurn('turn')
@@ -104,14 +100,13 @@ export const responseCases: Cases = {
     equal(await log.getResponse('turn'), undefined, 'of a turn without one')
   },
   'L15 the Response expires with the logs of its turn': withRetention(
-    RETENTION_MS,
-    async (given) => {
-      const { log } = given
+    LONG_RETENTION_MS,
+    async (given, log) => {
       const half = await given.create('half')
       await given.sealEvents(half, RESPONSE)
       await given.seal(await given.create('done'), RESPONSE)
       equal(await log.getResponse('done'), RESPONSE, 'before')
-      await given.under.elapse(RETENTION_MS * 1.5)
+      await given.under.elapse(LONG_RETENTION_MS * 1.5)
       await rejects(readAll(given.tail('done', 'events')), 'TURN_EXPIRED', 'a tail of events')
       equal((await log.getTurn('done'))?.expired, true, 'the record')
       equal(await log.getResponse('done'), undefined, 'the Response')

@@ -1,7 +1,7 @@
 import type { LogRecord, OutputRecord } from '@turnstream/core/internal/log/turn-log'
 import { type TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
-import { texts } from './given.ts'
+import { texts } from './reading.ts'
 import { newestOf } from './texts.ts'
 
 export function seqOf({ offset }: LogRecord): number {

@@ -1,15 +1,7 @@
 import { type Lease, LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { equal, ok, rejects } from './assert.ts'
-import {
-  type Cases,
-  LONG_MS,
-  pagesOf,
-  readAll,
-  SHORT_MS,
-  soon,
-  texts,
-  threadIdsOf,
-} from './given.ts'
+import { type Cases, LONG_MS, SHORT_MS, soon } from './given.ts'
+import { pagesOf, readAll, texts, threadIdsOf } from './reading.ts'
 import { both, stateOf, writeText } from './tenants.ts'
 import { counted, delta, deltas, eventsUpTo, message } from './texts.ts'
 

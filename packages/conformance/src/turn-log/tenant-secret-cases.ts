@@ -1,6 +1,7 @@
 import { LOG_NAMES, type TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { codeOf, equal, ok } from './assert.ts'
-import { type Cases, type Given, LONG_MS, readAll, START, threadIdsOf } from './given.ts'
+import { type Cases, type Given, LONG_MS, START } from './given.ts'
+import { readAll, threadIdsOf } from './reading.ts'
 import { deltas } from './texts.ts'
 
 /** Every call that takes a turn, run or thread id, as text: its result or its error. */

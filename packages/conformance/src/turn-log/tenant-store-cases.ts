@@ -1,12 +1,10 @@
 import { type Lease, LOG_NAMES, type Orphan } from '@turnstream/core/internal/log/turn-log'
 import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import { type Cases, LONG_MS, readAll, SHORT_MS, START, soon, withRetention } from './given.ts'
+import { type Cases, LONG_MS, RETENTION_MS, SHORT_MS, START, soon, withRetention } from './given.ts'
+import { readAll } from './reading.ts'
 import { both, stateOf, writeText } from './tenants.ts'
 import { deltas, eventsUpTo } from './texts.ts'
-
-// Not every store can fast-forward time, and a busy machine needs some slack.
-const RETENTION_MS = 1000
 
 function sorted(orphans: readonly Orphan[]): string[] {
   return orphans.map(({ tenant, turnId }) => `${tenant}/${turnId}`).toSorted()

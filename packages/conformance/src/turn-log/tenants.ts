@@ -1,6 +1,7 @@
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { appendTo } from './append.ts'
-import { type Given, readAll, START } from './given.ts'
+import { type Given, START } from './given.ts'
+import { readAll } from './reading.ts'
 import { delta, message, responseDone } from './texts.ts'
 
 /** The opened log, and another tenant's. */

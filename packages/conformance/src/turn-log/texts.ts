@@ -59,12 +59,12 @@ export function turnComplete(turnId: string): string {
 }
 
 /** The records of `processed` for items updated in this order, from `turn_started` to `turn_complete`. */
-export function outputsOf(turnId: string, updates: string): TextRecord[] {
+export function outputsOf(turnId: string, updates: string, first = 1): TextRecord[] {
   const texts = updates
     .split('')
     .map((item, index) => message(turnId, item, `${item} ${index + 1}`))
   const all = [turnStarted(turnId), ...texts, turnComplete(turnId)]
-  return all.map((data, index) => ({ seq: index + 1, data }))
+  return all.map((data, index) => ({ seq: first + index, data }))
 }
 
 /** Returns the newest record of every key in order of first appearance. */
