@@ -2,7 +2,7 @@ import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { equal, rejects } from './assert.ts'
 import { type Cases, type Given, LONG_MS, RETENTION_MS, SHORT_MS, withRetention } from './given.ts'
 import { payloads } from './payloads.ts'
-import { deltas, eventsUpTo, eventText } from './texts.ts'
+import { deltas, eventsUpTo, eventText, numbered } from './texts.ts'
 
 const CONTENT_MS = RETENTION_MS
 const BRIEF = { contentMs: CONTENT_MS, threadId: 'thread' }
@@ -105,8 +105,8 @@ export const contentCases: Cases = {
       const lease = await given.create(turnId, contentMs === undefined ? {} : { contentMs })
       const code = turnId === 'foreign' ? 'invalid_prompt' : 'TURN_TIME_LIMIT'
       const error = payloads.responseError({ code, message })
-      const last = { seq: 1, data: eventText(turnId, 1, error) }
-      await given.append(lease, 'events', [last], { seal: true })
+      const records = numbered([eventText(turnId, 1, error)])
+      await given.append(lease, 'events', records, { seal: true })
       equal((await log.getTurn(turnId))?.error, { code, message: expected }, turnId)
       const [event] = await given.read(turnId, 'events')
       equal(event?.data.includes('my secret'), true, `the message in the log of ${turnId}`)

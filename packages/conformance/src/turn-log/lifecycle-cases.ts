@@ -1,9 +1,9 @@
 import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
-import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import { type Cases, LONG_MS, SHORT_MS, START, soon } from './given.ts'
-import { offsets, readAll, texts, toRecords } from './reading.ts'
-import { counted, delta, deltas, eventsUpTo, message, outputsOf } from './texts.ts'
+import { type Cases, type Given, LONG_MS, SHORT_MS, soon } from './given.ts'
+import { offsets, readAll, texts } from './reading.ts'
+import { stateOf } from './tenants.ts'
+import { counted, delta, deltas, eventsUpTo, message, numbered, outputsOf } from './texts.ts'
 
 const ESCAPES = '\\ud83d \\ude00\\ud83d \\u0000 \\u2028 \\u2029 \\b\\f\\n\\r\\t \\" \\\\ \\/'
 
@@ -31,7 +31,7 @@ const EVENT_TEXTS: readonly (readonly [what: string, text: string])[] = [
 export const lifecycleCases: Cases = {
   'L7 an event comes back as written, as an object and as JSON': async (given) => {
     const lease = await given.create('turn')
-    const records = EVENT_TEXTS.map(([, data], index) => ({ seq: index + 1, data }))
+    const records = numbered(EVENT_TEXTS.map(([, data]) => data))
     await given.append(lease, 'events', records)
     const open = await given.take('turn', 'events', records.length)
     const last = records.length + 1
@@ -47,10 +47,7 @@ export const lifecycleCases: Cases = {
   'L7 an output comes back as written, as an object and as JSON': async (given) => {
     const lease = await given.create('turn')
     const contents = ['', 'aé漢😀\u2028\ufeff', ESCAPES, '\u0000\n', '漢字 '.repeat(250_000)]
-    const records = contents.map((content, index) => ({
-      seq: index + 1,
-      data: message('turn', `item-${index}`, content),
-    }))
+    const records = numbered(contents.map((text, index) => message('turn', `item-${index}`, text)))
     await given.append(lease, 'processed', records)
     const { records: stored } = await given.log.snapshot('turn')
     equal(texts(stored), texts(records), 'the texts')
@@ -115,7 +112,6 @@ export const lifecycleCases: Cases = {
     await Promise.all(appends)
   },
   'L3 acknowledged records survive a restart': async (given) => {
-    if (given.under.reopen === undefined) return
     const { log } = given
     await log.putThread({ threadId: 'thread', title: 'T', metadata: { a: [1] } })
     await given.createSealed('done', { threadId: 'thread', runId: 'run', request: 'r' })
@@ -123,37 +119,31 @@ export const lifecycleCases: Cases = {
     await given.append(open, 'events', deltas('open', 1, 5))
     await given.append(open, 'processed', outputsOf('open', 'aba').slice(0, 4))
     await log.requestCancel('open', 'user')
-    const state = async (of: typeof log) => ({
-      done: await of.getTurn('done'),
-      open: await of.getTurn('open'),
-      run: await of.getTurnOfRun('run'),
-      turns: await of.listTurns('thread'),
-      threads: await of.listThreads(),
-      snapshots: [await of.snapshot('done'), await of.snapshot('open')],
-      events: await readAll(of.tail('done', 'events', START, given.signal)),
-      processed: await readAll(of.tail('done', 'processed', START, given.signal)),
+    const state = async (at: Given) => ({
+      done: await stateOf(at, 'done'),
+      open: [await at.log.getTurn('open'), await at.log.snapshot('open')],
+      processed: await at.read('done', 'processed'),
     })
-    const before = await state(log)
-    const again = await given.under.reopen()
-    equal(await state(again), before, 'what is there after the restart')
+    const before = await state(given)
+    equal(await state(await given.reopened()), before, 'what is there after the restart')
   },
   'L5 a turn open at a restart can be claimed, finished and read on': async (given) => {
-    if (given.under.reopen === undefined) return
     const lease = await given.create('turn', { threadId: 'thread' }, SHORT_MS)
     await given.append(lease, 'events', deltas('turn', 1, 5))
     await given.append(lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
-    const log = await given.under.reopen()
+    const again = await given.reopened()
+    const { log } = again
     await given.under.elapse(SHORT_MS)
     equal(await log.expired(10), ['turn'], 'the orphans')
     const heir = await log.claim('turn', 'heir', LONG_MS)
     equal([heir.epoch, heir.next], [2, { events: 6, processed: 4 }], 'the lease')
-    const late = appendTo(log, lease, 'events', deltas('turn', 6, 6))
+    const late = again.append(lease, 'events', deltas('turn', 6, 6))
     await rejects(late, 'LEASE_LOST', 'the old lease')
-    await appendTo(log, heir, 'events', eventsUpTo('turn', 7, 6), { seal: true })
-    await appendTo(log, heir, 'processed', outputsOf('turn', 'ab').slice(3), { seal: true })
-    const events = toRecords(await readAll(log.tail('turn', 'events', '1-3', given.signal)))
+    await again.append(heir, 'events', eventsUpTo('turn', 7, 6), { seal: true })
+    await again.append(heir, 'processed', outputsOf('turn', 'ab').slice(3), { seal: true })
+    const events = await again.read('turn', 'events', '1-3')
     equal(offsets(events), ['1-4', '1-5', '2-6', '2-7'], 'what follows 1-3')
-    await log.create({ turnId: 'next', threadId: 'thread', owner: 'me' }, LONG_MS)
+    await again.create('next', { threadId: 'thread' })
     equal((await log.getTurn('next'))?.ordinal, 2, 'the ordinal of the next turn')
   },
 }

@@ -1,10 +1,9 @@
 import type { LogRecord, OutputRecord } from '@turnstream/core/internal/log/turn-log'
-import type { TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
 import { type Cases, LONG_MS, ofLog, START } from './given.ts'
 import { nextOf, offsets, readAll, texts, toRecords } from './reading.ts'
 import { checkStates, seqOf } from './states.ts'
-import { message, newestOf, outputsOf } from './texts.ts'
+import { message, newestOf, numbered, outputsOf, turnStarted } from './texts.ts'
 
 // Items that are updated long after others appeared, and one that is never updated.
 const WRITTEN = outputsOf('turn', 'abacbdadcebaab')
@@ -118,11 +117,8 @@ export const processedCases: Cases = ofLog('processed', {
     await given.write(outputsOf('turn', 'abb').slice(0, -1))
     await given.expire()
     const heir = await given.log.claim('turn', 'heir', LONG_MS)
-    const later = ['b', 'c', 'a', 'c'].map((item, index) => ({
-      seq: index + 5,
-      data: message('turn', item, `${item} again`),
-    }))
-    await given.append(heir, 'processed', later)
+    const later = ['b', 'c', 'a', 'c'].map((item) => message('turn', item, `${item} again`))
+    await given.append(heir, 'processed', numbered(later, 5))
     const expected = { turn_started: 1, a: 2, b: 3, c: 6 }
     checkFirst((await given.log.snapshot('turn')).records, expected)
     const { log } = await given.reopened()
@@ -154,15 +150,14 @@ export const processedCases: Cases = ofLog('processed', {
     checkStates(seen, WRITTEN)
   },
   'L1 the key of a snapshot is its item id, or the type of a turn event': async (given) => {
-    const [started] = outputsOf('turn', '') as [TextRecord]
     const outputs = [
-      started,
-      { seq: 2, data: message('turn', 'item "1"', 'one') },
-      { seq: 3, data: '{"any":"json","itemId":"item \\"1\\""}' },
-      { seq: 4, data: '{ "content": "x", "itemId": "late" }' },
-      { seq: 5, data: '{"type":"turn_error","error":{"code":"C","message":"m"}}' },
+      turnStarted('turn'),
+      message('turn', 'item "1"', 'one'),
+      '{"any":"json","itemId":"item \\"1\\""}',
+      '{ "content": "x", "itemId": "late" }',
+      '{"type":"turn_error","error":{"code":"C","message":"m"}}',
     ]
-    await given.write(outputs)
+    await given.write(numbered(outputs))
     const { records } = await given.log.snapshot('turn')
     const keys = records.map(({ offset, key }) => `${offset} ${key}`)
     const expected = ['1-1 turn_started', '1-3 item "1"', '1-4 late', '1-5 turn_error']

@@ -2,7 +2,7 @@ import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { equal, ok, oneSucceeds, rejects } from './assert.ts'
 import { type Cases, LONG_MS, soon } from './given.ts'
 import { threadIdsOf, turnIdsOf } from './reading.ts'
-import { delta, eventsUpTo, eventText, outputsOf } from './texts.ts'
+import { delta, eventsUpTo, eventText, numbered, outputsOf } from './texts.ts'
 
 const USAGE = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12, cached_tokens: 2 }
 const ERROR = { code: 'UPSTREAM_TIMEOUT', message: 'silent „for“ too long' }
@@ -70,10 +70,7 @@ export const recordCases: Cases = {
       const lease = await given.create(turnId)
       const before = await given.log.getTurn(turnId)
       await given.under.elapse(2)
-      const last = [
-        { seq: 1, data: delta(turnId, 1) },
-        { seq: 2, data: eventText(turnId, 2, payload) },
-      ]
+      const last = numbered([delta(turnId, 1), eventText(turnId, 2, payload)])
       await given.append(lease, 'events', last, { seal: true })
       const { endedAt = 0, ...ended } = (await given.log.getTurn(turnId)) ?? {}
       equal(ended, { ...before, ...outcome }, `the record after ${JSON.stringify(payload)}`)

@@ -31,16 +31,14 @@ export const tenantCases: Cases = {
     const all = [given, ...TENANTS.map((tenant) => given.ofTenant(tenant))]
     for (const [at, each] of all.entries()) await writeText(each, 'turn', `text of ${at}`)
     for (const [at, each] of all.entries()) {
-      const { turn, run, turns, threads, snapshot, events } = await stateOf(each.log, given)
+      const { turn, run, turns, threads, snapshot, events } = await stateOf(each)
       const ids = { turnId: 'turn', runId: 'run', threadId: 'thread', ordinal: 1, epoch: 1 }
       equal(turn, { ...turn, ...ids }, 'the record')
       equal([run, turns.items], [turn, [turn]], 'the record of the run and in the list')
       equal(threadIdsOf(threads.items), ['thread'], 'the threads')
       const expected = [message('turn', 'a', `text of ${at}`)]
       equal(texts(snapshot.records), expected, 'what is in processed')
-      const first = events[0]
-      ok(first !== undefined && 'data' in first, 'there is no event')
-      equal(first.data, delta('run', 1, `text of ${at} 1`), 'the first event')
+      equal(events[0]?.data, delta('run', 1, `text of ${at} 1`), 'the first event')
     }
   },
   "L13 TURN_EXISTS and THREAD_BUSY depend on the tenant's own turns only": async (given) => {

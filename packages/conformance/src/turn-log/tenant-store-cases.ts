@@ -1,7 +1,6 @@
 import { type Lease, LOG_NAMES, type Orphan } from '@turnstream/core/internal/log/turn-log'
-import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
-import { type Cases, LONG_MS, RETENTION_MS, SHORT_MS, START, soon, withRetention } from './given.ts'
+import { type Cases, LONG_MS, RETENTION_MS, SHORT_MS, soon, withRetention } from './given.ts'
 import { readAll } from './reading.ts'
 import { both, stateOf, writeText } from './tenants.ts'
 import { deltas, eventsUpTo } from './texts.ts'
@@ -34,7 +33,6 @@ export const tenantStoreCases: Cases = {
     equal(await all[1]?.log.expired(10), ['turn-1'], 'those of one tenant after the claim')
   },
   'L13 after a restart every tenant has its data, and its orphans are listed': async (given) => {
-    if (given.under.reopen === undefined) return
     const tenants = ['default', 'beta', 'gamma']
     const before: unknown[] = []
     for (const tenant of tenants) {
@@ -42,19 +40,19 @@ export const tenantStoreCases: Cases = {
       await writeText(each, 'turn', `text of ${tenant}`)
       const open = await each.create('open', {}, SHORT_MS)
       await each.append(open, 'events', deltas('open', 1, 5))
-      before.push(await stateOf(each.log, given))
+      before.push(await stateOf(each))
     }
-    const log = await given.under.reopen()
+    const again = await given.reopened()
     await given.under.elapse(SHORT_MS)
-    const orphans = sorted(await log.orphans(10)).filter((each) => each.endsWith('/open'))
+    const orphans = sorted(await again.log.orphans(10)).filter((each) => each.endsWith('/open'))
     equal(orphans, ['beta/open', 'default/open', 'gamma/open'], 'the orphans')
     for (const [at, tenant] of tenants.entries()) {
-      const own = log.ofTenant(tenant)
-      equal(await stateOf(own, given), before[at], `what ${tenant} has after the restart`)
-      const lease = await own.claim('open', 'heir', LONG_MS)
+      const own = again.ofTenant(tenant)
+      equal(await stateOf(own), before[at], `what ${tenant} has after the restart`)
+      const lease = await own.log.claim('open', 'heir', LONG_MS)
       equal(lease.next, { events: 6, processed: 1 }, 'what comes next')
-      await appendTo(own, lease, 'events', eventsUpTo('open', 6, 6), { seal: true })
-      equal((await readAll(own.tail('open', 'events', START, given.signal))).length, 6, 'all')
+      await own.append(lease, 'events', eventsUpTo('open', 6, 6), { seal: true })
+      equal((await own.read('open', 'events')).length, 6, 'all')
     }
   },
   'L13 closing the log of any tenant closes the store for all': async (given) => {
@@ -70,9 +68,9 @@ export const tenantStoreCases: Cases = {
     }
     // The other logs have more work than the closed one.
     const counts = [600, 1, 600]
-    const writing = all.flatMap(({ log }, at) =>
+    const writing = all.flatMap((each, at) =>
       deltas('turn', 1, counts[at] ?? 0).map((record) =>
-        soon(appendTo(log, leases[at] as Lease, 'events', [record])),
+        soon(each.append(leases[at] as Lease, 'events', [record])),
       ),
     )
     await Promise.all([all[1]?.log.close(), all[2]?.log.close()])

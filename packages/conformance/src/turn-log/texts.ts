@@ -39,10 +39,13 @@ export function deltas(runId: string, first: number, last: number): TextRecord[]
 }
 
 export function counted(first: number, last: number, text: (seq: number) => string): TextRecord[] {
-  return Array.from({ length: last - first + 1 }, (_, index) => ({
-    seq: first + index,
-    data: text(first + index),
-  }))
+  const texts = Array.from({ length: last - first + 1 }, (_, index) => text(first + index))
+  return numbered(texts, first)
+}
+
+/** Makes consecutive records of texts. */
+export function numbered(texts: readonly string[], first = 1): TextRecord[] {
+  return texts.map((data, index) => ({ seq: first + index, data }))
 }
 
 export function message(turnId: string, itemId: string, content: string): string {
@@ -64,7 +67,7 @@ export function outputsOf(turnId: string, updates: string, first = 1): TextRecor
     .split('')
     .map((item, index) => message(turnId, item, `${item} ${index + 1}`))
   const all = [turnStarted(turnId), ...texts, turnComplete(turnId)]
-  return all.map((data, index) => ({ seq: first + index, data }))
+  return numbered(all, first)
 }
 
 /** Returns the newest record of every key in order of first appearance. */
