@@ -28,6 +28,14 @@ const EVENT_TEXTS: readonly (readonly [what: string, text: string])[] = [
   ['with a time before 1970', '{"event_id":"e-00000003","timestamp":-1,"type":"t"}'],
 ]
 
+async function state(given: Given) {
+  return {
+    done: await stateOf(given, 'done'),
+    open: [await given.log.getTurn('open'), await given.log.snapshot('open')],
+    processed: await given.read('done', 'processed'),
+  }
+}
+
 export const lifecycleCases: Cases = {
   'L7 an event comes back as written, as an object and as JSON': async (given) => {
     const lease = await given.create('turn')
@@ -119,11 +127,6 @@ export const lifecycleCases: Cases = {
     await given.append(open, 'events', deltas('open', 1, 5))
     await given.append(open, 'processed', outputsOf('open', 'aba').slice(0, 4))
     await log.requestCancel('open', 'user')
-    const state = async (at: Given) => ({
-      done: await stateOf(at, 'done'),
-      open: [await at.log.getTurn('open'), await at.log.snapshot('open')],
-      processed: await at.read('done', 'processed'),
-    })
     const before = await state(given)
     equal(await state(await given.reopened()), before, 'what is there after the restart')
   },

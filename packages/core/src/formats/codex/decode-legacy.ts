@@ -44,20 +44,20 @@ const EVENTS = new Map<string, (fields: Fields, message: Fields) => Decoded>([
   ['raw_response_item', (_, message) => rawItemEvent(message)],
   ['raw_response_completed', rawResponseCompleted],
   // The begin and end of each tool that codex runs.
-  ['exec_command_begin', (message) => started(commandExecution(message))],
+  ['exec_command_begin', started('commandExecution', commandExecution)],
   ['exec_command_output_delta', outputChunk],
-  ['exec_command_end', (message) => completed(commandExecution(message))],
-  ['patch_apply_begin', (message) => started(fileChange(message))],
-  ['patch_apply_end', (message) => completed(fileChange(message))],
-  ['mcp_tool_call_begin', (message) => started(mcpToolCall(message))],
-  ['mcp_tool_call_end', (message) => completed(mcpToolCall(message))],
-  ['web_search_begin', (message) => started(webSearch(message))],
-  ['web_search_end', (message) => completed(webSearch(message))],
-  ['view_image_tool_call', (message) => completed(imageView(message))],
-  ['image_generation_begin', (message) => started(imageGeneration(message))],
-  ['image_generation_end', (message) => completed(imageGeneration(message))],
-  ['dynamic_tool_call_request', (message) => started(dynamicToolCall(message))],
-  ['dynamic_tool_call_response', (message) => completed(dynamicToolCall(message))],
+  ['exec_command_end', completed('commandExecution', commandExecution)],
+  ['patch_apply_begin', started('fileChange', fileChange)],
+  ['patch_apply_end', completed('fileChange', fileChange)],
+  ['mcp_tool_call_begin', started('mcpToolCall', mcpToolCall)],
+  ['mcp_tool_call_end', completed('mcpToolCall', mcpToolCall)],
+  ['web_search_begin', started('webSearch', webSearch)],
+  ['web_search_end', completed('webSearch', webSearch)],
+  ['view_image_tool_call', completed('imageView', ({ path }) => ({ path }))],
+  ['image_generation_begin', started('imageGeneration', imageGeneration)],
+  ['image_generation_end', completed('imageGeneration', imageGeneration)],
+  ['dynamic_tool_call_request', started('dynamicToolCall')],
+  ['dynamic_tool_call_response', completed('dynamicToolCall')],
   ['plan_delta', planDelta],
 ])
 
@@ -190,12 +190,23 @@ function camelFields(message: Fields): Fields {
   return Object.fromEntries(entries) as Fields
 }
 
-function started(item: Fields): Decoded {
-  return itemEvent('item_started', item)
+type ItemDecoder = (message: Fields) => Fields
+
+function started(type: string, decode?: ItemDecoder) {
+  return toolEvent('item_started', type, decode)
 }
 
-function completed(item: Fields): Decoded {
-  return itemEvent('item_completed', item)
+function completed(type: string, decode?: ItemDecoder) {
+  return toolEvent('item_completed', type, decode)
+}
+
+/** By default an item has the fields of its message. */
+function toolEvent(
+  event: 'item_started' | 'item_completed',
+  type: string,
+  decode: ItemDecoder = (message) => message,
+) {
+  return (message: Fields) => itemEvent(event, { ...decode(message), type, id: callIdOf(message) })
 }
 
 function callIdOf({ callId }: Fields): string {
@@ -206,8 +217,6 @@ function commandExecution(message: Fields): Fields {
   const { exitCode, duration, aggregatedOutput, formattedOutput, status } = message
   return {
     ...message,
-    type: 'commandExecution',
-    id: callIdOf(message),
     status: status ?? (exitCode === 0 ? 'completed' : 'failed'),
     aggregatedOutput: aggregatedOutput ?? formattedOutput,
     durationMs: milliseconds(duration),
@@ -218,8 +227,6 @@ function fileChange(message: Fields): Fields {
   const { changes, status, success, stdout, stderr } = message
   const output = [stdout, stderr].map(asString).filter(Boolean).join('\n')
   return {
-    type: 'fileChange',
-    id: callIdOf(message),
     changes,
     status: status ?? (success === true ? 'completed' : 'failed'),
     ...(output !== '' && { output }),
@@ -232,8 +239,6 @@ function mcpToolCall(message: Fields): Fields {
   const isError = failure !== undefined || asFields(result)['is_error'] === true
   return {
     ...asFields(message['invocation']),
-    type: 'mcpToolCall',
-    id: callIdOf(message),
     status: isError ? 'failed' : 'completed',
     result,
     ...(failure !== undefined && { error: { message: asString(failure) ?? jsonOf(failure) } }),
@@ -242,21 +247,11 @@ function mcpToolCall(message: Fields): Fields {
 }
 
 function webSearch(message: Fields): Fields {
-  return { ...message, type: 'webSearch', id: callIdOf(message), query: message['query'] ?? '' }
+  return { ...message, query: message['query'] ?? '' }
 }
 
-function imageView(message: Fields): Fields {
-  return { type: 'imageView', id: callIdOf(message), path: message['path'] }
-}
-
-function imageGeneration(message: Fields): Fields {
-  const { status, revisedPrompt, result, savedPath } = message
-  const id = callIdOf(message)
-  return { type: 'imageGeneration', id, status, revisedPrompt, result, savedPath }
-}
-
-function dynamicToolCall(message: Fields): Fields {
-  return { ...message, type: 'dynamicToolCall', id: callIdOf(message) }
+function imageGeneration({ status, revisedPrompt, result, savedPath }: Fields): Fields {
+  return { status, revisedPrompt, result, savedPath }
 }
 
 function planDelta({ itemId, delta }: Fields): Decoded {

@@ -24,14 +24,10 @@ type Opening = Pick<Call, 'id' | 'metadata' | 'runBy'> & { name: string; args: s
 /** The tool calls of a turn, run by codex or left to the client, and their results. */
 export class CodexCalls {
   readonly #writer: ResponseWriter
-  #calls = new Map<string, Call>()
+  readonly #calls = new Map<string, Call>()
 
   constructor(writer: ResponseWriter) {
     this.#writer = writer
-  }
-
-  reset(): void {
-    this.#calls = new Map()
   }
 
   /** Drops incomplete calls of a failed attempt. Running calls continue. */
@@ -43,15 +39,11 @@ export class CodexCalls {
 
   /** Raw calls of the model: exact arguments, in order. */
   addRawCall(raw: RawItem & { kind: 'call' }): void {
-    const known = this.#calls.get(raw.id)
-    if (known === undefined || known.phase === 'over') {
-      this.#open({ ...raw, runBy: 'unknown' })
-    }
+    this.#ongoing({ ...raw, runBy: 'unknown' })
   }
 
   start(item: ToolItem): void {
-    const known = this.#calls.get(item.id)
-    const call = known === undefined || known.phase === 'over' ? this.#open(item) : known
+    const call = this.#ongoing(item)
     claim(call, item)
     if (item.args !== undefined) this.#handOver(call)
   }
@@ -111,6 +103,12 @@ export class CodexCalls {
     })
     for (const call of left) this.#handOver(call)
     return left.length > 0
+  }
+
+  /** An id may be reused after the end of its call. */
+  #ongoing(opening: Opening): Call {
+    const known = this.#calls.get(opening.id)
+    return known === undefined || known.phase === 'over' ? this.#open(opening) : known
   }
 
   #open({ id, name, metadata, runBy, args }: Opening): Call {

@@ -20,7 +20,7 @@ const INCOMPLETE =
 /** Follows the turns of a thread and writes each as a response. */
 class CodexTranslation extends WriterTranslation {
   readonly #responses: Translation
-  readonly #calls = new CodexCalls(this.writer)
+  #calls = new CodexCalls(this.writer)
   readonly #texts = new Messages(this.writer)
   readonly #filter = new MessageFilter()
   readonly #usage = new TurnUsage()
@@ -136,7 +136,7 @@ class CodexTranslation extends WriterTranslation {
   #enter(scope: Scope): void {
     this.#position = { at: 'inside', scope }
     this.#error = undefined
-    this.#calls.reset()
+    this.#calls = new CodexCalls(this.writer)
     this.#texts.reset()
     this.#usage.beginTurn(scope.threadId)
     this.writer.start(this.#modelId)
@@ -155,9 +155,9 @@ class CodexTranslation extends WriterTranslation {
     if (event.type !== 'raw_item') this.#texts.settle()
     switch (event.type) {
       case 'item_started':
-        return this.#startItem(event.item)
+        return this.#takeItem('start', event.item)
       case 'item_completed':
-        return this.#completeItem(event.item)
+        return this.#takeItem('complete', event.item)
       case 'message_delta':
         return this.#texts.append(event.id ?? '', 'message', event.text)
       case 'reasoning_delta':
@@ -190,16 +190,10 @@ class CodexTranslation extends WriterTranslation {
     }
   }
 
-  #startItem(item: CodexItem): void {
-    if (item.kind === 'tool') return this.#calls.start(item)
+  #takeItem(step: 'start' | 'complete', item: CodexItem): void {
+    if (item.kind === 'tool') return this.#calls[step](item)
     if (item.kind !== 'user') this.#calls.noteModelSpeaks()
-    this.#texts.start(item.id ?? '', item)
-  }
-
-  #completeItem(item: CodexItem): void {
-    if (item.kind === 'tool') return this.#calls.complete(item)
-    if (item.kind !== 'user') this.#calls.noteModelSpeaks()
-    this.#texts.complete(item.id ?? '', item)
+    this.#texts[step](item.id ?? '', item)
   }
 
   #addRawItem(item: RawItem): void {
@@ -219,7 +213,7 @@ class CodexTranslation extends WriterTranslation {
   #endTurn(ending: TurnEnding, items: readonly MessageItem[]): void {
     this.#position = { at: 'between' }
     for (const item of items) {
-      if (!this.#texts.knows(item)) this.#completeItem(item)
+      if (!this.#texts.knows(item)) this.#takeItem('complete', item)
     }
     this.#texts.settle()
     switch (ending.outcome) {
