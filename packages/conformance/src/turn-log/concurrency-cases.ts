@@ -1,39 +1,32 @@
-import type { Lease, LogName, OutputRecord, Tailed } from '@turnstream/core/internal/log/turn-log'
+import type { LogRecord, OutputRecord, Tailed } from '@turnstream/core/internal/log/turn-log'
 import { hasCode } from '@turnstream/core/internal/protocol/errors'
 import type { TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
-import { type Cases, type Given, ofEachLog, START, soon } from './given.ts'
-import { readAll, texts, toRecords } from './reading.ts'
+import { type Cases, type Given, GivenLog, ofEachLog, START, soon } from './given.ts'
 import { checkAgainstModel } from './model-case.ts'
 import { forSeeds, type Random } from './random.ts'
-import { checkStates } from './states.ts'
+import { checkStates, texts, toRecords } from './reading.ts'
 import { eventsUpTo, outputsOf } from './texts.ts'
 
 const COUNT = 120
 
-interface Writing {
-  readonly lease: Lease
-  readonly name: LogName
-  readonly records: readonly TextRecord[]
-}
-
 interface Reader {
   readonly after: number
-  readonly reading: Promise<Tailed[]>
+  readonly reading: Promise<LogRecord[]>
 }
 
-async function newWriting(given: Given, name: LogName, random: Random): Promise<Writing> {
-  const turnId = `turn-${random.seed}`
-  const lease = await given.create(turnId)
+async function newTurn(given: GivenLog, { seed }: Random): Promise<GivenLog> {
+  return new GivenLog(given, given.name, await given.create(`turn-${seed}`))
+}
+
+function recordsOf({ name, lease: { turnId } }: GivenLog, random: Random): TextRecord[] {
   const items = Array.from({ length: COUNT - 2 }, () => random.pick(['a', 'b', 'c', 'd', 'e']))
-  const outputs = outputsOf(turnId, items.join(''))
-  return { lease, name, records: name === 'events' ? eventsUpTo(turnId, COUNT) : outputs }
+  return name === 'events' ? eventsUpTo(turnId, COUNT) : outputsOf(turnId, items.join(''))
 }
 
 /** Appends of random size, sometimes awaited, while readers join from the start or with a cursor. */
-async function writeAmongReaders(given: Given, { lease, name, records }: Writing, random: Random) {
-  const { turnId } = lease
-  const places = [given, await given.elsewhere()] as const
+async function writeAmongReaders(turn: GivenLog, records: readonly TextRecord[], random: Random) {
+  const places = [turn, await turn.elsewhere()] as const
   const readers: Reader[] = []
   const appends: Promise<string>[] = []
   let acknowledged = 0
@@ -41,12 +34,12 @@ async function writeAmongReaders(given: Given, { lease, name, records }: Writing
     if (random.oneIn(3)) {
       const after = random.oneIn(2) ? 0 : random.below(acknowledged + 1)
       const cursor = after === 0 ? START : `1-${after}`
-      const tail = random.pick(places).tail(turnId, name, cursor)
-      readers.push({ after, reading: soon(readAll(tail)) })
+      const reading = random.pick(places).read(turn.lease.turnId, turn.name, cursor)
+      readers.push({ after, reading: soon(reading) })
     }
     const part = records.slice(at, at + 1 + random.below(8))
     at += part.length
-    const append = given.append(lease, name, part, { seal: at === records.length })
+    const append = turn.write(part, { seal: at === records.length })
     appends.push(soon(append))
     if (random.oneIn(4)) {
       await append
@@ -85,11 +78,10 @@ export const concurrencyCases: Cases = {
   ...ofEachLog({
     'L2 readers that join at any moment see every record once, in order': async (given, name) => {
       await forSeeds(given.seed, 6, async (random) => {
-        const writing = await newWriting(given, name, random)
-        const { records } = writing
-        const readers = await writeAmongReaders(given, writing, random)
-        for (const { after, reading } of readers) {
-          const seen = toRecords(await reading)
+        const turn = await newTurn(given, random)
+        const records = recordsOf(turn, random)
+        for (const { after, reading } of await writeAmongReaders(turn, records, random)) {
+          const seen = await reading
           if (name === 'processed') checkStates(seen as OutputRecord[], records, after)
           else equal(texts(seen), texts(records.slice(after)), `the records after ${after}`)
         }
@@ -97,15 +89,15 @@ export const concurrencyCases: Cases = {
     },
     'L2 a reader that disconnects at any moment can resume': async (given, name) => {
       await forSeeds(given.seed, 4, async (random) => {
-        const writing = await newWriting(given, name, random)
-        const { lease, records } = writing
-        const written = soon(writeAmongReaders(given, writing, random))
+        const turn = await newTurn(given, random)
+        const records = recordsOf(turn, random)
+        const written = soon(writeAmongReaders(turn, records, random))
         const seen: Tailed[] = []
         let cursor = START
         while (cursor !== `1-${COUNT}`) {
           // After the case a tail ends at once, and this loop would never end.
           given.signal.throwIfAborted()
-          const tail = given.tail(lease.turnId, name, cursor)
+          const tail = turn.follow(cursor)
           let left = 1 + random.below(12)
           for await (const each of tail) {
             seen.push(each)

@@ -194,19 +194,19 @@ export class GivenLog<Name extends LogName = LogName> extends Given {
   }
 
   follow(after = START): Tail<LogRecord<Name>> {
-    return this.tail('turn', this.name, after)
+    return this.tail(this.lease.turnId, this.name, after)
   }
 
   iterator() {
-    return this.iterate('turn', this.name)
+    return this.iterate(this.lease.turnId, this.name)
   }
 
   records(after = START) {
-    return this.read('turn', this.name, after)
+    return this.read(this.lease.turnId, this.name, after)
   }
 
   first(count: number, after = START) {
-    return this.take('turn', this.name, count, after)
+    return this.take(this.lease.turnId, this.name, count, after)
   }
 
   /** Checks that a reader gets the six records of the complete log. */

@@ -1,8 +1,16 @@
 import type { LogRecord, OutputRecord } from '@turnstream/core/internal/log/turn-log'
 import { equal, ok } from './assert.ts'
 import { type Cases, LONG_MS, ofLog, START } from './given.ts'
-import { nextOf, offsets, readAll, texts, toRecords } from './reading.ts'
-import { checkStates, seqOf } from './states.ts'
+import {
+  checkStates,
+  nextOf,
+  offsets,
+  readAll,
+  seqOf,
+  takeFrom,
+  texts,
+  toRecords,
+} from './reading.ts'
 import { message, newestOf, numbered, outputsOf, turnStarted } from './texts.ts'
 
 // Items that are updated long after others appeared, and one that is never updated.
@@ -63,11 +71,7 @@ export const processedCases: Cases = ofLog('processed', {
     const all = await given.records()
     for (let cut = 1; cut <= all.length; cut++) {
       const tail = given.follow()
-      const seen: LogRecord[] = []
-      for await (const each of tail) {
-        seen.push(...toRecords([each]))
-        if (seen.length === cut) break
-      }
+      toRecords(await takeFrom(tail, cut))
       const last = cut === all.length
       equal(tail.cursor, last ? `1-${WRITTEN.length}` : START, `the cursor after ${cut} records`)
       const rest = await given.records(tail.cursor)
@@ -83,11 +87,7 @@ export const processedCases: Cases = ofLog('processed', {
       if (record.seq % 3 !== 0) continue
       // Take one record of the block and disconnect.
       const tail = given.follow(cursor)
-      for await (const each of tail) {
-        const [seen] = toRecords([each])
-        if (seen !== undefined) states.set(seen.key, seen)
-        break
-      }
+      for (const seen of toRecords(await takeFrom(tail, 1))) states.set(seen.key, seen)
       cursor = tail.cursor
     }
     for (const seen of await given.records(cursor)) states.set(seen.key, seen)
