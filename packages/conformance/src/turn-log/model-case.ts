@@ -29,7 +29,8 @@ class ModelRun {
   #leases: Lease[] = []
   readonly #deleted = new Set<string>()
   readonly #turnIds: readonly [string, ...string[]]
-  readonly #calls: readonly [() => Promise<void>, ...(() => Promise<void>)[]]
+  /** A call occurs as often as it is likely. */
+  readonly #calls: readonly (() => Promise<void>)[]
 
   constructor(given: Given, random: Random, places: readonly [Given, Given]) {
     this.#given = given
@@ -37,27 +38,21 @@ class ModelRun {
     this.#places = places
     const { seed } = random
     this.#turnIds = [`m${seed}-1`, `m${seed}-2`, `m${seed}-3`, `m${seed}-4`]
-    const append = () => this.#append()
-    const read = () => this.#read()
-    // Repeated entries are more likely.
-    this.#calls = [
-      append,
-      ...Array<typeof append>(7).fill(append),
-      ...Array<typeof read>(3).fill(read),
-      () => this.#create(),
-      () => this.#create(),
-      () => this.#claim(),
-      () => this.#claim(),
-      () => this.#renew(),
-      () => this.#cancel(),
-      () => this.#addOnce(),
-      () => this.#addOnce(),
-      () => this.#delete(),
+    const weighted: readonly [weight: number, call: () => Promise<void>][] = [
+      [8, () => this.#append()],
+      [3, () => this.#read()],
+      [2, () => this.#create()],
+      [2, () => this.#claim()],
+      [1, () => this.#renew()],
+      [1, () => this.#cancel()],
+      [2, () => this.#addOnce()],
+      [1, () => this.#delete()],
     ]
+    this.#calls = weighted.flatMap(([weight, call]) => Array<typeof call>(weight).fill(call))
   }
 
   async call(): Promise<void> {
-    await this.#random.pick(this.#calls)()
+    await this.#calls[this.#random.below(this.#calls.length)]?.()
   }
 
   async #create(): Promise<void> {
