@@ -44,11 +44,7 @@ const TOOLS = {
 }
 
 /** Tests a Chat Completions server. Requests are sequential, because the server may run one model at a time. */
-export async function chatChecks(
-  endpoint: Endpoint,
-  model: string,
-  models: HttpCall,
-): Promise<Check[]> {
+export async function chatChecks(endpoint: Endpoint, model: string, models: HttpCall) {
   const options = { path: '/chat/completions', headers: bearer }
   const requests = createRequests(endpoint, model, options)
   return [
@@ -90,11 +86,7 @@ function toolChecks(tool: Decoded, parallel: Decoded): Check[] {
   ]
 }
 
-async function refusalChecks(
-  { key, onProgress }: Endpoint,
-  model: string,
-  { plain }: Requests,
-): Promise<Check[]> {
+async function refusalChecks({ key, onProgress }: Endpoint, model: string, { plain }: Requests) {
   onProgress('what it refuses')
   const refused = { ...plain(REPEAT), limitMs: REFUSAL_LIMIT_MS }
   const unknownModel = { ...refused, body: plain({ model: UNKNOWN_MODEL, ...REPEAT }).body }

@@ -37,13 +37,15 @@ export function typesRule(isKnown: (type: string) => boolean): NamedRule<SseReco
   })
 }
 
-export function closeRule(
-  last: string,
-  isComplete: (stream: SseRecording) => boolean,
-): NamedRule<SseRecording> {
+export function closeRule(last: string, isComplete: (stream: SseRecording) => boolean) {
   const expected = `the end of the connection after ${last}`
-  return rule('stream close', 'closed by the server at the end', expected, (stream) => {
-    if (stream.ending === 'closed' || !isComplete(stream)) return undefined
-    return stream.ending === 'broken' ? 'it was broken' : 'the connection stayed open'
-  })
+  return rule(
+    'stream close',
+    'closed by the server at the end',
+    expected,
+    (stream: SseRecording) => {
+      if (stream.ending === 'closed' || !isComplete(stream)) return undefined
+      return stream.ending === 'broken' ? 'it was broken' : 'the connection stayed open'
+    },
+  )
 }

@@ -116,21 +116,11 @@ export function ruleChecks(
   })
 }
 
-export function streamCheck(
-  name: string,
-  stream: Decoded,
-  rule: Rule<SseRecording>,
-  fine: string,
-): Check {
+export function streamCheck(name: string, stream: Decoded, rule: Rule<SseRecording>, fine: string) {
   return isStream(stream) ? faultCheck(name, rule(stream), fine) : skipped(name, 'no stream')
 }
 
-export function plainCheck(
-  name: string,
-  answer: Answered,
-  rule: Rule<Answer>,
-  fine: string,
-): Check {
+export function plainCheck(name: string, answer: Answered, rule: Rule<Answer>, fine: string) {
   return faultCheck(name, answeredFault(answer, rule), fine)
 }
 
@@ -161,11 +151,7 @@ export function noCallWarning(tool: Recorded): Check {
 }
 
 /** Leaves the stream of a text. A disconnecting client must not crash the server. */
-export async function abortCheck(
-  endpoint: Endpoint,
-  text: StreamCall,
-  next: HttpCall,
-): Promise<Check> {
+export async function abortCheck(endpoint: Endpoint, text: StreamCall, next: HttpCall) {
   const about = 'a text, then disconnecting'
   const left = await record(endpoint, { ...text, about, leavesAt: /./ })
   if (!isStream(left)) return skipped('abort', 'no stream')

@@ -1,9 +1,6 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
 
-export async function readBounded(
-  input: AsyncIterable<Uint8Array> | null,
-  maxBytes: number,
-): Promise<string> {
+export async function readBounded(input: AsyncIterable<Uint8Array> | null, maxBytes: number) {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of input ?? []) {
@@ -87,10 +84,7 @@ export async function call(options: HttpCall): Promise<Answer | NoAnswer> {
 }
 
 /** Follows no redirects: they could send a prompt and a key anywhere. */
-export function send(
-  { url, headers, body, method }: Omit<HttpCall, 'clock'>,
-  signal: AbortSignal,
-): Promise<Response> {
+export function send({ url, headers, body, method }: Omit<HttpCall, 'clock'>, signal: AbortSignal) {
   return fetch(url, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     ...(body !== undefined && { body }),

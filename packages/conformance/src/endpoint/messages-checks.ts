@@ -63,11 +63,7 @@ const REPEAT = ask(PROMPTS.repeat)
 const END_SEEN = /^event: ?(?:message_stop|error)\r?$/m
 
 /** Tests a server of the Messages API. Requests are sequential: the server may run one model at a time. */
-export async function messagesChecks(
-  endpoint: Endpoint,
-  model: string,
-  models: HttpCall,
-): Promise<Check[]> {
+export async function messagesChecks(endpoint: Endpoint, model: string, models: HttpCall) {
   const requests = messagesRequests(endpoint, model)
   const recorded = await recordMessages(endpoint, requests)
   const abort = await abortCheck(endpoint, requests.stream('a text', COUNT), models)
@@ -108,12 +104,7 @@ export async function recordMessages(endpoint: Endpoint, requests: Requests) {
 
 export type MessagesRecord = Awaited<ReturnType<typeof recordMessages>>
 
-async function join(
-  endpoint: Endpoint,
-  { common }: Requests,
-  answer: Answered,
-  text: Recorded,
-): Promise<{ readonly message: Answered; readonly stream: Recorded } | undefined> {
+async function join(endpoint: Endpoint, { common }: Requests, answer: Answered, text: Recorded) {
   const id = jsonIn(answer)?.['id']
   const stream = decoded(text)
   const textId = isStream(stream) ? startedMessage(stream)['id'] : undefined

@@ -1,4 +1,3 @@
-import type { Check } from './check.ts'
 import {
   type Answered,
   abortCheck,
@@ -35,11 +34,7 @@ const CONVERSATION = [
 ]
 
 /** Tests a server of the Responses API. Requests are sequential: the server may run one model at a time. */
-export async function responsesChecks(
-  endpoint: Endpoint,
-  model: string,
-  models: HttpCall,
-): Promise<Check[]> {
+export async function responsesChecks(endpoint: Endpoint, model: string, models: HttpCall) {
   const tester = new ResponsesTester(endpoint, model)
   const recorded = await tester.record()
   await tester.cleanUp(recorded)

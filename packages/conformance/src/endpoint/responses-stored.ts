@@ -126,11 +126,7 @@ export function offersBackground(answer: Answered): boolean {
 
 const ENDED = new Set<unknown>(['completed', 'incomplete', 'failed', 'cancelled'])
 
-export function backgroundChecks(
-  answer: Answered,
-  polled: Found,
-  unstored: Found,
-): readonly Check[] {
+export function backgroundChecks(answer: Answered, polled: Found, unstored: Found) {
   const name = 'background'
   if (!offersBackground(answer)) {
     const isRefused = 'status' in answer && answer.status < 500
@@ -183,11 +179,7 @@ export function resumeChecks(resume: ResponsesRecord['resume']): Check[] {
   ]
 }
 
-function differenceOf(
-  came: readonly Json[],
-  wanted: readonly Json[],
-  expected: string,
-): Fault | undefined {
+function differenceOf(came: readonly Json[], wanted: readonly Json[], expected: string) {
   const at = wanted.findIndex((event, index) => !isDeepStrictEqual(event, came[index]))
   if (at !== -1) {
     return { expected, came: `${shown(came[at])} in place of ${shown(wanted[at])}` }
