@@ -1,4 +1,4 @@
-import type { Client, ClientTool, ConnectionState, ToolAnswer, TurnView } from '@turnstream/client'
+import type { Client, ClientTool, ConnectionState, ToolAnswer } from '@turnstream/client'
 import { readBounded } from '@turnstream/conformance/internal/endpoint/http'
 import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
@@ -199,11 +199,7 @@ async function check({ gateway, threadId }: Conversation): Promise<void> {
 }
 
 /** Submits a prompt or tool results and passes on the outputs until the turn ends. Ctrl-C cancels the turn. */
-async function say(
-  conversation: Conversation,
-  question: Question,
-  { show, wait }: Listener,
-): Promise<TurnView['status'] | undefined> {
+async function say(conversation: Conversation, question: Question, { show, wait }: Listener) {
   const { gateway, terminal, model, tools } = conversation
   const { client } = gateway
   const { threadId = crypto.randomUUID() } = conversation

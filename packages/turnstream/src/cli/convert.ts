@@ -94,10 +94,7 @@ interface RecognisedSource {
 }
 
 /** Yields the events, once one proves that the input has the expected format. UsageError when it does not. */
-async function* recognisedEvents(
-  input: AsyncIterable<Uint8Array>,
-  recognised: RecognisedSource,
-): AsyncGenerator<StreamEvent> {
+async function* recognisedEvents(input: AsyncIterable<Uint8Array>, recognised: RecognisedSource) {
   const { source } = recognised
   const head: Uint8Array[] = []
   let headBytes = 0

@@ -75,10 +75,7 @@ async function* outputLines(frames: AsyncIterable<SseEvent>): AsyncGenerator<Lin
   }
 }
 
-async function* eventLines(
-  frames: AsyncIterable<SseEvent>,
-  { writeError }: Terminal,
-): AsyncGenerator<Line> {
+async function* eventLines(frames: AsyncIterable<SseEvent>, { writeError }: Terminal) {
   for await (const { event: name, data, id: offset } of frames) {
     if (name === SSE_EVENTS.resync) writeError(`turnstream: resync: ${clip(data, MAX_NOTE)}\n`)
     const event = name === '' ? parseJsonSafe(data) : undefined

@@ -85,12 +85,7 @@ function parseTarget(given: string): URL {
   throw new UsageError(`cassette record takes ${NAMES.join(', ')} or ${BASE_URL_TAKES}`)
 }
 
-function parseCount(
-  option: string,
-  text: string,
-  min: number,
-  max = Number.MAX_SAFE_INTEGER,
-): number {
+function parseCount(option: string, text: string, min: number, max = Number.MAX_SAFE_INTEGER) {
   const count = /^\d+$/.test(text) ? Number(text) : Number.NaN
   if (count >= min && count <= max) return count
   const range = max === Number.MAX_SAFE_INTEGER ? `≥ ${min}` : `from ${min} to ${max}`

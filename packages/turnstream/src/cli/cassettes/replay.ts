@@ -104,11 +104,7 @@ function parseSpeed(text: string): number {
   return speed === 0 ? Infinity : speed
 }
 
-async function* paced(
-  recording: readonly StreamEvent[],
-  speed: number,
-  clock: Clock,
-): AsyncGenerator<StreamEvent> {
+async function* paced(recording: readonly StreamEvent[], speed: number, clock: Clock) {
   let before = recording[0]?.timestamp ?? 0
   for (const event of recording) {
     const ms = (event.timestamp - before) / speed

@@ -81,11 +81,7 @@ const FIXES: Partial<Record<ErrorCode, string>> = {
   STORE_CORRUPT: SALVAGE,
 }
 
-function storeChecks(
-  directory: string,
-  runningAt: string | undefined,
-  inspection: Inspection,
-): Check[] {
+function storeChecks(directory: string, runningAt: string | undefined, inspection: Inspection) {
   if ('facts' in inspection) return factsChecks(directory, inspection.facts)
   if ('crash' in inspection) {
     const found = `the process verifying ${directory} ${inspection.crash}`

@@ -91,10 +91,7 @@ export function filesCheck({ openFiles }: Machine, { maxConnections }: Settings)
 }
 
 /** Opens and closes the port, or finds out who uses it. A turnstream server may be `runningAt` it already. */
-export async function checkPort(
-  { host, port }: Settings,
-  clock: Clock,
-): Promise<{ check: Check; runningAt?: string }> {
+export async function checkPort({ host, port }: Settings, clock: Clock) {
   const name = 'port'
   const where = `${host}:${port}`
   if (port === 0) return { check: ok(name, `any free port on ${host}`) }

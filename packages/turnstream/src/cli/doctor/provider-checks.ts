@@ -26,7 +26,7 @@ import {
   providerPlans,
   readKey,
 } from '../serve/providers.ts'
-import { type ClockReading, readClock } from './machine-checks.ts'
+import { readClock } from './machine-checks.ts'
 
 /** The path at which each kind lists its models, and the header of its key. */
 const LISTINGS = {
@@ -41,11 +41,7 @@ export function checkProviders(configuration: Configuration, clock: Clock) {
   return Promise.all(providerPlans(configuration).map((plan) => checkProvider(plan, env, clock)))
 }
 
-async function checkProvider(
-  plan: ProviderPlan,
-  env: Configuration['env'],
-  clock: Clock,
-): Promise<{ check: Check; time?: ClockReading | undefined }> {
+async function checkProvider(plan: ProviderPlan, env: Configuration['env'], clock: Clock) {
   const { id, kind, keyVariable = 'its key', setting } = plan
   const name = `provider ${id}`
   const fault = usageFault(() => readKey(plan, env))

@@ -134,10 +134,7 @@ export function activeProviders(
   throw new UsageError(`the default provider ${wanted} is not available${advice}`)
 }
 
-export function withAliases(
-  providers: readonly ConfiguredProvider[],
-  { aliases }: Configuration,
-): Providers {
+export function withAliases(providers: readonly ConfiguredProvider[], { aliases }: Configuration) {
   try {
     return new Providers(providers, aliases)
   } catch (error) {

@@ -7,7 +7,7 @@ import { jsonLine } from '@turnstream/core/internal/protocol/json'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
-import { type Listening, listen, type RefusedConnections } from '../../server/listen.ts'
+import { listen, type RefusedConnections } from '../../server/listen.ts'
 import { listedModels } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
 import { DEFAULT_URL } from '../gateway.ts'
@@ -85,11 +85,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
   }
 }
 
-async function startRecorder(
-  { recorder }: ServeOptions,
-  { logger, terminal }: Deps,
-  log: TurnLog,
-): Promise<void> {
+async function startRecorder({ recorder }: ServeOptions, { logger, terminal }: Deps, log: TurnLog) {
   if (recorder === undefined) return
   const onError = (error: unknown): void =>
     logger.warn(`a response was not recorded: ${failureReason(error)}`)
@@ -109,10 +105,7 @@ interface ServerKeys {
 }
 
 /** Loads the keys, if the server needs any, and reloads them on SIGHUP. StartError when there are none. */
-function loadKeys(
-  { store, settings }: ServeOptions,
-  { logger, terminal }: Deps,
-): ServerKeys | undefined {
+function loadKeys({ store, settings }: ServeOptions, { logger, terminal }: Deps) {
   if (settings.keysFile === undefined) return undefined
   const file = resolve(terminal.cwd, settings.keysFile)
   let keys: KeyEntry[]
@@ -192,11 +185,7 @@ function gatewayOptions(
   }
 }
 
-function listenOn(
-  gateway: Gateway,
-  { settings }: ServeOptions,
-  logger: Logger,
-): Promise<Listening> {
+function listenOn(gateway: Gateway, { settings }: ServeOptions, logger: Logger) {
   const onConnectionsRefused = ({ refused, maxConnections }: RefusedConnections) => {
     const cause =
       maxConnections < settings.maxConnections

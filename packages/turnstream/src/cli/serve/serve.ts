@@ -5,7 +5,6 @@ import { resolve } from 'node:path'
 import { redacting } from '@turnstream/core/internal/protocol/redaction'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import { CODEX_ID } from '../../providers/provider.ts'
-import type { GatewayOptions } from '../../server/gateway.ts'
 import { ANY_ORIGIN, LOOPBACK_NAMES } from '../../server/web/origins.ts'
 import type { ConfiguredProvider, Providers } from '../../turns/providers.ts'
 import { type Command, EXIT, type Options, reportFailure, UsageError } from '../command.ts'
@@ -177,9 +176,7 @@ function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
 }
 
 /** Without keys on loopback, a server only answers to known names, because of DNS rebinding. Otherwise they protect nothing. */
-export function webAccess(
-  settings: Settings,
-): Pick<GatewayOptions, 'corsOrigins' | 'allowedHosts'> {
+export function webAccess(settings: Settings) {
   const { host, keysFile, corsOrigins, allowedHosts } = settings
   const names =
     keysFile !== undefined || !isLoopback(host)

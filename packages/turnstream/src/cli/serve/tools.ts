@@ -66,11 +66,7 @@ function mcpOptions(setting: McpSetting, path: string, env: Environment, folder:
   return { ...common, server: { ...server, env: variables, cwd: folder } }
 }
 
-function expandAll(
-  values: Readonly<Record<string, string>>,
-  path: string,
-  env: Environment,
-): Record<string, string> {
+function expandAll(values: Readonly<Record<string, string>>, path: string, env: Environment) {
   const expanded = Object.entries(values).map(([key, value]) => [
     key,
     value.replaceAll(VARIABLE, (_match, name: string) => {
@@ -97,10 +93,7 @@ export interface OpenToolsDeps {
 }
 
 /** Loads modules and connects to MCP servers. StartError; servers that are down are not an error. */
-export async function openTools(
-  plans: readonly ToolPlan[],
-  deps: OpenToolsDeps,
-): Promise<OpenTools> {
+export async function openTools(plans: readonly ToolPlan[], deps: OpenToolsDeps) {
   const opened = await Promise.allSettled(plans.map((plan) => openPlan(plan, deps)))
   const entries = opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
   const close = async (): Promise<void> => {

@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
-import type { Cassette } from '@turnstream/core/internal/cassettes/cassette'
 import { decodeHeader, readCassette } from '@turnstream/core/internal/cassettes/decode'
 import { CallRecorder } from '@turnstream/core/internal/cassettes/recorder'
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
@@ -180,10 +179,7 @@ async function readIdentity(path: string): Promise<TurnIdentity | undefined> {
   }
 }
 
-export async function readTurnRecording(
-  directory: string,
-  { tenant, turnId }: TurnIdentity,
-): Promise<Cassette | undefined> {
+export async function readTurnRecording(directory: string, { tenant, turnId }: TurnIdentity) {
   const path = join(directory, turnRecordingName(tenant, turnId))
   try {
     return await readCassette(createReadStream(path))

@@ -141,11 +141,7 @@ class Export {
 }
 
 /** The lines of an ended turn, as an import compares them. */
-export async function* turnLines(
-  log: TurnLog,
-  tenant: string,
-  turn: ListedTurn,
-): AsyncGenerator<string> {
+export async function* turnLines(log: TurnLog, tenant: string, turn: ListedTurn) {
   const { turnId } = turn
   const response = await log.getResponse(turnId)
   yield jsonLine({ turn: { tenant, ...turn, ...(response !== undefined && { response }) } })

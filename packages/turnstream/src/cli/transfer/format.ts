@@ -108,10 +108,7 @@ function parseLine(text: string): Line | string {
 }
 
 /** The lines of a text. UsageError when one is too long. The last one may lack a newline. */
-export async function* readLines(
-  input: AsyncIterable<Uint8Array>,
-  maxLineChars = MAX_LINE_CHARS,
-): AsyncGenerator<string> {
+export async function* readLines(input: AsyncIterable<Uint8Array>, maxLineChars = MAX_LINE_CHARS) {
   const decoder = new LineDecoder({ maxLineChars })
   let number = 1
   try {
