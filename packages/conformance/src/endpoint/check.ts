@@ -31,6 +31,14 @@ export function fail(name: string, found: string, fix: string): Check {
   return { name, verdict: 'fail', found, fix }
 }
 
+/** The outcomes of one check. */
+export const checkNamed = (name: string) => ({
+  ok: (found: string) => ok(name, found),
+  skipped: (found: string) => skipped(name, found),
+  warn: (found: string, fix: string) => warn(name, found, fix),
+  fail: (found: string, fix: string) => fail(name, found, fix),
+})
+
 export function isAtLeast(version: string, least: readonly [number, number]): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > least[0] || (major === least[0] && minor >= least[1])

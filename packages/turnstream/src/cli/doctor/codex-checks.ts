@@ -6,14 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import {
-  type Check,
-  fail,
-  isAtLeast,
-  ok,
-  skipped,
-  warn,
-} from '@turnstream/conformance/internal/endpoint/check'
+import { type Check, checkNamed, isAtLeast } from '@turnstream/conformance/internal/endpoint/check'
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { ResponsesEncoder } from '@turnstream/core/internal/formats/responses/write'
 import { findCodex } from '../../codex/binary.ts'
@@ -34,10 +27,10 @@ const OLDEST = [0, 160] as const
 const TESTED = '0.169.0'
 const LIMIT_MS = 20_000
 
-const BINARY = 'codex binary'
-const HANDSHAKE = 'codex handshake'
-const TURN = 'codex turn'
-const SKIPPED = [HANDSHAKE, TURN].map((name) => skipped(name, 'needs a codex binary'))
+const BINARY = checkNamed('codex binary')
+const HANDSHAKE = checkNamed('codex handshake')
+const TURN = checkNamed('codex turn')
+const SKIPPED = [HANDSHAKE, TURN].map(({ skipped }) => skipped('needs a codex binary'))
 
 /** Whether codex can be used. Its turn calls a server on loopback, so it costs nothing. None if codex is not configured. */
 export async function codexChecks(configuration: Configuration, clock: Clock): Promise<Check[]> {
@@ -48,7 +41,7 @@ export async function codexChecks(configuration: Configuration, clock: Clock): P
   try {
     binary = findCodex(codex.binary, env['PATH'])
   } catch (error) {
-    return [access, fail(BINARY, messageOf(error), INSTALL), ...SKIPPED]
+    return [access, BINARY.fail(messageOf(error), INSTALL), ...SKIPPED]
   }
   const version = await versionCheck(binary, env['PATH'])
   if (version.verdict === 'fail') return [access, version, ...SKIPPED]
@@ -58,14 +51,14 @@ export async function codexChecks(configuration: Configuration, clock: Clock): P
 }
 
 function accessCheck({ keyVariable, login }: CodexSetting, env: Configuration['env']): Check {
-  const name = 'codex key'
-  if (login !== undefined) return ok(name, `the ${login} login in its home`)
-  if (keyVariable === null) return ok(name, 'none required')
+  const { ok, fail } = checkNamed('codex key')
+  if (login !== undefined) return ok(`the ${login} login in its home`)
+  if (keyVariable === null) return ok('none required')
   const fix = `Set ${keyVariable}, or ${keyVariable}_FILE`
   const fault = usageFault(() => readSecret(env, keyVariable))
-  if (fault !== undefined) return fail(name, fault, `${fix} to a readable file`)
-  if (readSecret(env, keyVariable) !== undefined) return ok(name, `in ${keyVariable}`)
-  return fail(name, `${keyVariable} is not set`, fix)
+  if (fault !== undefined) return fail(fault, `${fix} to a readable file`)
+  if (readSecret(env, keyVariable) !== undefined) return ok(`in ${keyVariable}`)
+  return fail(`${keyVariable} is not set`, fix)
 }
 
 async function versionCheck(binary: string, path = ''): Promise<Check> {
@@ -75,15 +68,15 @@ async function versionCheck(binary: string, path = ''): Promise<Check> {
     const { stdout } = await promisify(execFile)(binary, ['--version'], options)
     printed = stdout.trim()
   } catch (error) {
-    return fail(BINARY, `${binary} does not run: ${messageOf(error)}`, INSTALL)
+    return BINARY.fail(`${binary} does not run: ${messageOf(error)}`, INSTALL)
   }
   const [version] = /\d+\.\d+\.\d+/.exec(printed) ?? []
   const found = `${printed} at ${binary}`
-  if (version === undefined) return warn(BINARY, `${found} has no version`, INSTALL)
+  if (version === undefined) return BINARY.warn(`${found} has no version`, INSTALL)
   if (!isAtLeast(version, OLDEST)) {
-    return { ...fail(BINARY, found, INSTALL), expected: `${OLDEST.join('.')} or newer` }
+    return { ...BINARY.fail(found, INSTALL), expected: `${OLDEST.join('.')} or newer` }
   }
-  return ok(BINARY, version === TESTED ? found : `${found}; tested with ${TESTED}`)
+  return BINARY.ok(version === TESTED ? found : `${found}; tested with ${TESTED}`)
 }
 
 const REPLY = 'codex works'
@@ -144,9 +137,9 @@ async function turnChecks(
   const reason = [error, ...more].join('; ')
   const fix = `Compare with the version that was tested: npm install -g @openai/codex@${TESTED}`
   if (codex.health.state === 'failing') {
-    return [fail(HANDSHAKE, reason, fix), skipped(TURN, 'no handshake')]
+    return [HANDSHAKE.fail(reason, fix), TURN.skipped('no handshake')]
   }
-  const handshake = ok(HANDSHAKE, 'completed')
-  if (deltas.join('') !== REPLY) return [handshake, fail(TURN, reason, fix)]
-  return [handshake, ok(TURN, 'answered by a scripted Responses API on loopback')]
+  const handshake = HANDSHAKE.ok('completed')
+  if (deltas.join('') !== REPLY) return [handshake, TURN.fail(reason, fix)]
+  return [handshake, TURN.ok('answered by a scripted Responses API on loopback')]
 }

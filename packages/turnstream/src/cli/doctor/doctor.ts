@@ -1,11 +1,8 @@
 import { resolve } from 'node:path'
 import {
   type Check,
-  fail,
-  ok,
+  checkNamed,
   redactCheck,
-  skipped,
-  warn,
 } from '@turnstream/conformance/internal/endpoint/check'
 import { endpointChecks } from '@turnstream/conformance/internal/endpoint/endpoint-checks'
 import { APIS } from '@turnstream/conformance/internal/endpoint/exchange'
@@ -52,6 +49,9 @@ import { checkRedis } from './redis-checks.ts'
 import { writeReport } from './report.ts'
 import { toolChecks } from './tool-checks.ts'
 
+const CONFIGURATION = checkNamed('configuration')
+const STORE = checkNamed('store')
+
 const ENDPOINT_OPTIONS = {
   endpoint: {
     value: 'url',
@@ -95,7 +95,9 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
   const checks = await tested.finally(() => status(''))
   if (key !== undefined && isPlainHttp(baseUrl)) {
     const found = 'the key was sent over plain http: anyone on the network path can read it'
-    checks.push(warn('key', found, `Use https://${new URL(baseUrl).hostname}, and a new key`))
+    checks.push(
+      checkNamed('key').warn(found, `Use https://${new URL(baseUrl).hostname}, and a new key`),
+    )
   }
   const redact = redacting(key === undefined ? [] : [key])
   const redacted = checks.map((check) => redactCheck(check, redact))
@@ -161,8 +163,12 @@ async function setupChecks(setup: Setup): Promise<Check[]> {
     // Usage errors are not part of the report.
     if (!(error instanceof UsageError) || error.message.startsWith('--')) throw error
     const fix = 'Correct it, then check with: turnstream config print'
-    const refused = redactCheck(fail('configuration', error.message, fix), redactShapes)
-    return [refused, nodeCheck(thisMachine()), skipped('all else', 'needs a valid configuration')]
+    const refused = redactCheck(CONFIGURATION.fail(error.message, fix), redactShapes)
+    return [
+      refused,
+      nodeCheck(thisMachine()),
+      checkNamed('all else').skipped('needs a valid configuration'),
+    ]
   }
   const checks = await checkAll(setup, configuration)
   const redact = redacting(collectSecrets(configuration))
@@ -184,7 +190,7 @@ async function checkAll(setup: Setup, configuration: Configuration): Promise<Che
   const keys = checkKeys(settings, cwd)
   const readings = [stored.time, ...providers.map(({ time }) => time)]
   return [
-    ok('configuration', 'valid'),
+    CONFIGURATION.ok('valid'),
     nodeCheck(machine),
     memoryCheck(machine, settings, keys.count),
     filesCheck(machine, settings),
@@ -210,7 +216,7 @@ async function checkStore(
   if (store.kind === 'redis') return checkRedis(store, setup.clock)
   if (store.kind === 'memory') {
     const found = 'memory: turns are lost when the process ends'
-    return { checks: [warn('store', found, 'To keep turns: --store <directory>')] }
+    return { checks: [STORE.warn(found, 'To keep turns: --store <directory>')] }
   }
   const { runningAt } = await port
   const { directory } = store
@@ -219,34 +225,41 @@ async function checkStore(
   } catch (error) {
     // The rest of the report is still useful.
     const fix = `Look at the directory and its owner: ls -la ${directory}`
-    return { checks: [fail('store', `${directory}: ${messageOf(error)}`, fix)] }
+    return { checks: [STORE.fail(`${directory}: ${messageOf(error)}`, fix)] }
   }
 }
 
 function exposureCheck(settings: Settings): Check {
-  const name = 'exposure'
+  const { ok, warn, fail } = checkNamed('exposure')
   const { host, keysFile, allowPublicWithoutKeys } = settings
   if (
     usageFault(() => refusePublic({ ...settings, allowPublicWithoutKeys: false })) === undefined
   ) {
     const who = keysFile === undefined ? 'this machine only' : 'clients with a key'
-    return ok(name, `${host}, for ${who}`)
+    return ok(`${host}, for ${who}`)
   }
   const found = `${host} is reachable from other machines without a key`
   const fix =
     'Create a key (turnstream keys add <tenant> --file turnstream.keys) and set TURNSTREAM_KEYS_FILE=turnstream.keys'
-  if (allowPublicWithoutKeys) return warn(name, `${found}, as configured`, fix)
-  return fail(name, found, fix)
+  if (allowPublicWithoutKeys) return warn(`${found}, as configured`, fix)
+  return fail(found, fix)
 }
 
 function checkKeys({ keysFile }: Settings, cwd: string): { check: Check; count: number } {
-  const name = 'keys'
-  if (keysFile === undefined) return { check: ok(name, 'no keys required'), count: 0 }
+  const { ok, warn, fail } = checkNamed('keys')
+  if (keysFile === undefined) return { check: ok('no keys required'), count: 0 }
   const path = resolve(cwd, keysFile)
   const add = `turnstream keys add <tenant> --file ${path}`
   try {
     const count = readKeysFile(path).length
-    return { check: keysCheck(path, count, add), count }
+    if (count === 0) return { check: fail(`no keys in ${path}`, `Create one: ${add}`), count }
+    const found = `${count === 1 ? 'a key' : `${count} keys`} in ${path}`
+    const fix = `chmod 600 ${path}`
+    if (isOpenTo(path, 0o022))
+      return { check: fail(`${found}, writable by other users`, fix), count }
+    if (isOpenTo(path, 0o044))
+      return { check: warn(`${found}, readable by other users`, fix), count }
+    return { check: ok(found), count }
   } catch (error) {
     if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
     const { message } = error
@@ -254,45 +267,34 @@ function checkKeys({ keysFile }: Settings, cwd: string): { check: Check; count: 
     let fix = `Let this user read it, then: ${list}`
     if (message.includes('no such file')) fix = `Create it with a first key: ${add}`
     else if (/\bline \d/.test(message)) fix = `Correct or remove that line, then: ${list}`
-    return { check: fail(name, message, fix), count: 0 }
+    return { check: fail(message, fix), count: 0 }
   }
-}
-
-function keysCheck(path: string, count: number, add: string): Check {
-  const name = 'keys'
-  if (count === 0) return fail(name, `no keys in ${path}`, `Create one: ${add}`)
-  const found = `${count === 1 ? 'a key' : `${count} keys`} in ${path}`
-  const fix = `chmod 600 ${path}`
-  if (isOpenTo(path, 0o022)) return fail(name, `${found}, writable by other users`, fix)
-  if (isOpenTo(path, 0o044)) return warn(name, `${found}, readable by other users`, fix)
-  return ok(name, found)
 }
 
 /** Instances that share a store must sign tokens with the same secret. */
 function tokensCheck({ settings, store }: Configuration): Check {
-  const name = 'stream tokens'
-  if (settings.streamTokenSecret !== undefined) return ok(name, 'signed with your secret')
-  if (store.kind !== 'redis') return ok(name, 'signed with a random secret, valid until restart')
+  const { ok, warn } = checkNamed('stream tokens')
+  if (settings.streamTokenSecret !== undefined) return ok('signed with your secret')
+  if (store.kind !== 'redis') return ok('signed with a random secret, valid until restart')
   return warn(
-    name,
     'other instances on this Redis refuse these tokens',
     'Set the same on all: TURNSTREAM_STREAM_TOKEN_SECRET="$(openssl rand -base64 32)"',
   )
 }
 
 function secretsChecks(configuration: Configuration): Check[] {
-  const name = 'secrets'
+  const { ok, skipped, warn } = checkNamed('secrets')
   try {
     const warnings = findWarnings(configuration)
-    if (warnings.length === 0) return [ok(name, 'not readable by other users')]
+    if (warnings.length === 0) return [ok('not readable by other users')]
     return warnings.map((warning) => {
       // A warning is the problem and, after a colon, the fix.
       const [, found = warning, fix = ''] = /^(.*?): (.*)$/s.exec(warning) ?? []
-      if (/^(chmod|set) /.test(fix)) return warn(name, found, fix)
-      return warn(name, warning, 'Use https:// in baseUrl of turnstream.config.json')
+      if (/^(chmod|set) /.test(fix)) return warn(found, fix)
+      return warn(warning, 'Use https:// in baseUrl of turnstream.config.json')
     })
   } catch {
     // Another check reports which file and why.
-    return [skipped(name, 'some files could not be checked')]
+    return [skipped('some files could not be checked')]
   }
 }

@@ -3,13 +3,7 @@ import { constants, readFileSync, statSync } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import {
-  type Check,
-  fail,
-  ok,
-  skipped,
-  warn,
-} from '@turnstream/conformance/internal/endpoint/check'
+import { type Check, checkNamed } from '@turnstream/conformance/internal/endpoint/check'
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import type { ErrorCode } from '@turnstream/core/internal/protocol/errors'
 import { checkWritable } from '../../log/embedded/directory.ts'
@@ -18,9 +12,9 @@ import { isOpenTo, OTHERS } from '../serve/serve.ts'
 import { megabytes, messageOf } from '../text.ts'
 import type { Setup } from './doctor.ts'
 
-const NAME = 'store'
-const RECORDS = 'store records'
-const DISK = 'store disk'
+const STORE = checkNamed('store')
+const RECORDS = checkNamed('store records')
+const DISK = checkNamed('store disk')
 const CHOOSE = 'Choose another directory with --store'
 
 /** Checks the directory of a store, or where it would be created. `runningAt`: a server that uses it answers there. */
@@ -32,10 +26,10 @@ export async function embeddedChecks(
   let place = directory
   while (!exists(place) && dirname(place) !== place) place = dirname(place)
   const obstacle = await findObstacle(place, directory)
-  if (obstacle !== undefined) return [obstacle, skipped(DISK, 'the directory is unusable')]
+  if (obstacle !== undefined) return [obstacle, DISK.skipped('the directory is unusable')]
   const { bavail, bsize } = await statfs(place)
   const disk = diskCheck(bavail * bsize, place)
-  if (place !== directory) return [ok(NAME, `embedded; ${directory} will be created`), disk]
+  if (place !== directory) return [STORE.ok(`embedded; ${directory} will be created`), disk]
   const inspection = await inspectInChild(directory, clock, (done, total) => {
     onProgress(`verifying the store: ${Math.floor((100 * done) / total)} %`)
   })
@@ -53,21 +47,21 @@ function exists(path: string): boolean {
 
 async function findObstacle(place: string, directory: string): Promise<Check | undefined> {
   try {
-    if (!statSync(place).isDirectory()) return fail(NAME, `${place} is not a directory`, CHOOSE)
+    if (!statSync(place).isDirectory()) return STORE.fail(`${place} is not a directory`, CHOOSE)
     await access(place, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch {
     const found =
       place === directory
         ? `this user cannot write ${place}`
         : `this user can neither open nor create ${directory} in ${place}`
-    return fail(NAME, found, `Change the owner: sudo chown "$USER" ${place}`)
+    return STORE.fail(found, `Change the owner: sudo chown "$USER" ${place}`)
   }
   try {
     await checkWritable(place)
     return undefined
   } catch (error) {
     // Permissions are not everything: no user can create a file in /proc, or on a full disk.
-    return fail(NAME, messageOf(error), CHOOSE)
+    return STORE.fail(messageOf(error), CHOOSE)
   }
 }
 
@@ -85,13 +79,13 @@ function storeChecks(directory: string, runningAt: string | undefined, inspectio
   if ('facts' in inspection) return factsChecks(directory, inspection.facts)
   if ('crash' in inspection) {
     const found = `the process verifying ${directory} ${inspection.crash}`
-    return [fail(NAME, found, 'Run doctor again; if it recurs, restore a backup of the directory')]
+    return [STORE.fail(found, 'Run doctor again; if it recurs, restore a backup of the directory')]
   }
   const { code, message } = inspection.error
   if (code !== 'STORE_LOCKED') {
-    return [fail(NAME, message, FIXES[code] ?? `${CHOOSE}, and keep this one for analysis`)]
+    return [STORE.fail(message, FIXES[code] ?? `${CHOOSE}, and keep this one for analysis`)]
   }
-  const records = skipped(RECORDS, 'not verified: the store is in use')
+  const records = RECORDS.skipped('not verified: the store is in use')
   return [lockedCheck(message, directory, runningAt), records]
 }
 
@@ -99,21 +93,21 @@ function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts):
   const size = bytes === undefined ? 'no turns yet' : megabytes(bytes)
   const where = `embedded in ${directory}, ${size}`
   const store = isOpenTo(directory, OTHERS)
-    ? warn(NAME, `${where}, accessible to every user of this machine`, `chmod 700 ${directory}`)
-    : ok(NAME, where)
+    ? STORE.warn(`${where}, accessible to every user of this machine`, `chmod 700 ${directory}`)
+    : STORE.ok(where)
   if (bytes === undefined) return [store]
   if (verification === undefined) {
     const found = 'not verified: older format or missing lock files; open it once'
-    return [store, skipped(RECORDS, found)]
+    return [store, RECORDS.skipped(found)]
   }
   const { findings, ...counts } = verification
   const { records, turns, damagedRecords, damagedTurns } = counts
   const read = `${records} records of ${turns} turns`
   if (damagedRecords + damagedTurns === 0) {
-    return [store, { ...ok(RECORDS, `${read} verified`), counts }]
+    return [store, { ...RECORDS.ok(`${read} verified`), counts }]
   }
   const found = `${damagedRecords} of ${read} are damaged, in ${damagedTurns} turns: ${findings.join('; ')}`
-  return [store, { ...fail(RECORDS, found, SALVAGE), counts }]
+  return [store, { ...RECORDS.fail(found, SALVAGE), counts }]
 }
 
 function lockedCheck(message: string, directory: string, runningAt?: string): Check {
@@ -123,10 +117,10 @@ function lockedCheck(message: string, directory: string, runningAt?: string): Ch
   if (runningAt !== undefined) {
     const fix =
       'None needed if this is your server. To start a second one, pass --store <another directory>'
-    return warn(NAME, `${found}, probably the server at ${runningAt}`, fix)
+    return STORE.warn(`${found}, probably the server at ${runningAt}`, fix)
   }
   const stop = pid === undefined ? 'Stop it' : `Stop it (kill ${pid})`
-  return fail(NAME, found, `${stop}, or choose another directory with --store`)
+  return STORE.fail(found, `${stop}, or choose another directory with --store`)
 }
 
 const PLAIN_WORD = /^[a-z][a-z-]{0,20}$/
@@ -153,8 +147,8 @@ const FEW_BYTES = 1e9
 export function diskCheck(bytes: number, place: string): Check {
   const found = `${megabytes(bytes)} free in ${place}`
   const fix = `Free space (df -h ${place}), or shorten --retention`
-  if (bytes < LEAST_BYTES) return fail(DISK, found, fix)
-  return bytes < FEW_BYTES ? warn(DISK, found, fix) : ok(DISK, found)
+  if (bytes < LEAST_BYTES) return DISK.fail(found, fix)
+  return bytes < FEW_BYTES ? DISK.warn(found, fix) : DISK.ok(found)
 }
 
 export type FromChild =

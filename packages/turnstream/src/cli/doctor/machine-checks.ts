@@ -1,14 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { getHeapStatistics } from 'node:v8'
-import {
-  type Check,
-  fail,
-  isAtLeast,
-  ok,
-  skipped,
-  warn,
-} from '@turnstream/conformance/internal/endpoint/check'
+import { type Check, checkNamed, isAtLeast } from '@turnstream/conformance/internal/endpoint/check'
 import { type Answer, call } from '@turnstream/conformance/internal/endpoint/http'
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
@@ -41,9 +34,9 @@ export function thisMachine(): Machine {
 const LEAST_NODE = [20, 19] as const
 
 export function nodeCheck({ nodeVersion }: Machine): Check {
-  if (isAtLeast(nodeVersion, LEAST_NODE)) return ok('node', nodeVersion)
-  const fix = `Install Node ${LEAST_NODE.join('.')} or newer: nvm install --lts`
-  return fail('node', nodeVersion, fix)
+  const { ok, fail } = checkNamed('node')
+  if (isAtLeast(nodeVersion, LEAST_NODE)) return ok(nodeVersion)
+  return fail(nodeVersion, `Install Node ${LEAST_NODE.join('.')} or newer: nvm install --lts`)
 }
 
 // docs/operations.md#sizing: a process starts at about 90 MB.
@@ -53,6 +46,7 @@ const CONNECTION_BYTES = 20_000
 const BYTES_PER_CHAR = 2
 
 export function memoryCheck(machine: Machine, settings: Settings, keys: number): Check {
+  const { ok, warn, fail } = checkNamed('memory')
   const { freeBytes, heapBytes } = machine
   const available = Math.min(freeBytes, heapBytes)
   // The worst case that the limits allow; Infinity if unbounded.
@@ -61,55 +55,55 @@ export function memoryCheck(machine: Machine, settings: Settings, keys: number):
   const needed = START_BYTES + turns * turnBytes + settings.maxConnections * CONNECTION_BYTES
   const shown = `${megabytes(available)} available`
   if (available < START_BYTES) {
-    return fail('memory', shown, `Provide at least ${megabytes(START_BYTES)}; see: free -m`)
+    return fail(shown, `Provide at least ${megabytes(START_BYTES)}; see: free -m`)
   }
   if (needed === Number.POSITIVE_INFINITY) {
-    return ok('memory', `${shown}; unlimited turns or connections have no bound`)
+    return ok(`${shown}; unlimited turns or connections have no bound`)
   }
   const found = `${shown}; the limits allow for ${megabytes(needed)}`
-  if (needed <= available) return ok('memory', found)
+  if (needed <= available) return ok(found)
   const more =
     heapBytes <= freeBytes
       ? `NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)}`
       : 'more memory'
   const limits = '--max-running-turns, --max-turn-chars, --max-history-bytes or --max-connections'
-  return warn('memory', found, `Provide ${more}, or lower ${limits}`)
+  return warn(found, `Provide ${more}, or lower ${limits}`)
 }
 
 const LEAST_FILES = 256
 
 export function filesCheck({ openFiles }: Machine, { maxConnections }: Settings): Check {
-  const name = 'open files'
-  if (openFiles === undefined) return skipped(name, 'the system does not report the limit')
+  const { ok, skipped, warn, fail } = checkNamed('open files')
+  if (openFiles === undefined) return skipped('the system does not report the limit')
   const isUnlimited = maxConnections === Number.POSITIVE_INFINITY
   const needed = isUnlimited ? LEAST_FILES : maxConnections + RESERVED_FILES
   const connections = isUnlimited ? 'unlimited connections' : `${maxConnections} connections`
   const found = `${openFiles} at a time, for ${connections}`
-  if (openFiles >= needed) return ok(name, found)
+  if (openFiles >= needed) return ok(found)
   const fix = `Raise the limit (ulimit -n ${needed}; LimitNOFILE=${needed} in systemd), or lower --max-connections`
-  return openFiles < LEAST_FILES ? fail(name, found, fix) : warn(name, found, fix)
+  return openFiles < LEAST_FILES ? fail(found, fix) : warn(found, fix)
 }
 
 /** Opens and closes the port, or finds out who uses it. A turnstream server may be `runningAt` it already. */
 export async function checkPort({ host, port }: Settings, clock: Clock) {
-  const name = 'port'
+  const { ok, fail } = checkNamed('port')
   const where = `${host}:${port}`
-  if (port === 0) return { check: ok(name, `any free port on ${host}`) }
+  if (port === 0) return { check: ok(`any free port on ${host}`) }
   const code = await listenError(host, port)
-  if (code === undefined) return { check: ok(name, `${where} is free`) }
+  if (code === undefined) return { check: ok(`${where} is free`) }
   if (code !== 'EADDRINUSE') {
     const fix =
       code === 'EACCES'
         ? 'Choose one from 1024 on with --port <n>: those below are for root'
         : 'Choose a local address with --host; list them with: ip addr'
-    return { check: fail(name, `${where}: ${code}`, fix) }
+    return { check: fail(`${where}: ${code}`, fix) }
   }
   const url = `http://${localAddress(host)}:${port}`
   if (await isGateway(url, clock)) {
-    return { check: ok(name, `a turnstream server is running at ${url}`), runningAt: url }
+    return { check: ok(`a turnstream server is running at ${url}`), runningAt: url }
   }
   const fix = `Stop it (find it with: ss -ltnp 'sport = :${port}'), or pass --port`
-  return { check: fail(name, `${where} is used by another program`, fix) }
+  return { check: fail(`${where} is used by another program`, fix) }
 }
 
 async function listenError(host: string, port: number): Promise<string | undefined> {
@@ -156,17 +150,17 @@ const SKEW_FAIL_MS = 30_000
 
 /** Compares our clock with the nearest of the others: two are unlikely to be wrong by the same amount. */
 export function clockCheck(readings: readonly ClockReading[]): Check {
-  const name = 'clock'
+  const { ok, skipped, warn, fail } = checkNamed('clock')
   const [nearest] = readings
     .map((reading) => ({ source: reading.source, skew: skewOf(reading) }))
     .toSorted((a, b) => Math.abs(a.skew) - Math.abs(b.skew))
-  if (nearest === undefined) return skipped(name, 'no time source to compare with')
+  if (nearest === undefined) return skipped('no time source to compare with')
   const { source, skew } = nearest
   const ms = Math.abs(skew)
-  if (ms <= SKEW_WARN_MS) return ok(name, `agrees with ${source}`)
+  if (ms <= SKEW_WARN_MS) return ok(`agrees with ${source}`)
   const found = `${Math.round(ms / 1000)} s ${skew > 0 ? 'ahead of' : 'behind'} ${source}`
   const fix = 'Enable time synchronization: timedatectl set-ntp true'
-  return ms > SKEW_FAIL_MS ? fail(name, found, fix) : warn(name, found, fix)
+  return ms > SKEW_FAIL_MS ? fail(found, fix) : warn(found, fix)
 }
 
 /** The least our clock can be ahead: theirs was read at some time between `from` and `to`. */

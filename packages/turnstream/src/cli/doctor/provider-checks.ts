@@ -1,10 +1,4 @@
-import {
-  type Check,
-  fail,
-  ok,
-  skipped,
-  warn,
-} from '@turnstream/conformance/internal/endpoint/check'
+import { type Check, checkNamed } from '@turnstream/conformance/internal/endpoint/check'
 import { type Answer, call } from '@turnstream/conformance/internal/endpoint/http'
 import type { Clock } from '@turnstream/core/internal/async/clock'
 import { BASE_URL as GEMINI_URL } from '@turnstream/core/internal/formats/gemini/request-out'
@@ -43,15 +37,15 @@ export function checkProviders(configuration: Configuration, clock: Clock) {
 
 async function checkProvider(plan: ProviderPlan, env: Configuration['env'], clock: Clock) {
   const { id, kind, keyVariable = 'its key', setting } = plan
-  const name = `provider ${id}`
+  const { skipped, fail } = checkNamed(`provider ${id}`)
   const fault = usageFault(() => readKey(plan, env))
   if (fault !== undefined) {
     const fix = `Set ${keyVariable}, or ${keyVariable}_FILE to a file that this user can read`
-    return { check: fail(name, fault, fix) }
+    return { check: fail(fault, fix) }
   }
   const key = readKey(plan, env)
   const missing = missingFor(plan, key)
-  if (missing !== undefined) return { check: skipped(name, `no ${missing}`) }
+  if (missing !== undefined) return { check: skipped(`no ${missing}`) }
   const { path, header, baseUrl: usual } = LISTINGS[kind]
   const baseUrl = setting.baseUrl ?? usual
   const headers = {
@@ -61,7 +55,7 @@ async function checkProvider(plan: ProviderPlan, env: Configuration['env'], cloc
   const answer = await call({ url: joinUrl(baseUrl, path), headers, clock })
   if ('reason' in answer) {
     const fix = `Check network, proxy and baseUrl: curl -v ${baseUrl}`
-    return { check: fail(name, `${baseUrl} is unreachable: ${answer.reason}`, fix) }
+    return { check: fail(`${baseUrl} is unreachable: ${answer.reason}`, fix) }
   }
   const check = answerCheck(plan, baseUrl, key !== undefined, answer)
   return { check, time: readClock(id, answer) }
@@ -74,37 +68,35 @@ function answerCheck(
   { status, body }: Answer,
 ): Check {
   const { id, kind, isOwn, keyVariable = `keyVariable of ${id}` } = plan
-  const name = `provider ${id}`
+  const { ok, warn, fail } = checkNamed(`provider ${id}`)
   const model = defaultModelFor(plan)
   // Google returns 400 where others return 401.
   if ([401, 403].includes(status) || /API_KEY_INVALID/.test(body)) {
     const verb = hasKey ? `refuses the key in ${keyVariable}` : 'requires a key'
-    const fix = `Set ${keyVariable} to a valid key`
-    return fail(name, `${baseUrl} ${verb} (${status})`, fix)
+    return fail(`${baseUrl} ${verb} (${status})`, `Set ${keyVariable} to a valid key`)
   }
   if (status >= 300 && status < 400) {
     const fix = `Set baseUrl of ${id} in turnstream.config.json to the final URL`
-    return fail(name, `${baseUrl} redirects (${status}); keys are not sent along`, fix)
+    return fail(`${baseUrl} redirects (${status}); keys are not sent along`, fix)
   }
   const models = modelsIn(body)
   if (model === undefined) {
     const example = models?.[0] === undefined ? '' : `=${models[0]}`
     const fix = isOwn ? `Set models of ${id}` : `Set OPENAI_COMPATIBLE_MODEL${example}`
-    return fail(name, `no model configured for ${baseUrl}`, fix)
+    return fail(`no model configured for ${baseUrl}`, fix)
   }
   const { path } = LISTINGS[kind]
   if (status !== 200) {
     const fix = `Inspect the response: curl -v ${baseUrl}${path.replace(/\?.*/, '')}`
-    return warn(name, `${baseUrl} returned ${status} for its model list`, fix)
+    return warn(`${baseUrl} returned ${status} for its model list`, fix)
   }
   if (models === undefined) {
     const fix = `Check the URL: curl ${baseUrl}${path}`
-    return warn(name, `${baseUrl} responds, but not with a model list`, fix)
+    return warn(`${baseUrl} responds, but not with a model list`, fix)
   }
-  if (models.includes(model)) return ok(name, `${baseUrl} has ${model}`)
+  if (models.includes(model)) return ok(`${baseUrl} has ${model}`)
   const some = models.slice(0, 3).join(', ')
   return warn(
-    name,
     `${baseUrl} does not list ${model}; it has ${models.length}: ${some}${models.length > 3 ? ', …' : ''}`,
     `Set defaultModel of ${id} in turnstream.config.json to a listed one`,
   )
@@ -123,14 +115,15 @@ function modelsIn(body: string): string[] | undefined {
 
 export function defaultProviderCheck(configuration: Configuration): Check {
   const name = 'default provider'
+  const { ok, skipped, fail } = checkNamed(name)
   let found = ''
   const fault = usageFault(() => {
     const [first] = activeProviders(configuration)
     found = `${first?.provider.id}/${first?.defaultModel}`
   })
-  if (fault === undefined) return ok(name, found)
-  if (!fault.includes(name)) return skipped(name, 'some providers are unusable')
+  if (fault === undefined) return ok(found)
+  if (!fault.includes(name)) return skipped('some providers are unusable')
   const fix =
     'Set what is missing, or pass --default-provider <id>; list providers with: turnstream config print'
-  return fail(name, fault, fix)
+  return fail(fault, fix)
 }

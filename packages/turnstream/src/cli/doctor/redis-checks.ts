@@ -1,10 +1,4 @@
-import {
-  type Check,
-  fail,
-  isAtLeast,
-  ok,
-  warn,
-} from '@turnstream/conformance/internal/endpoint/check'
+import { type Check, checkNamed, isAtLeast } from '@turnstream/conformance/internal/endpoint/check'
 import {
   failureReason,
   LOOK_LIMIT_MS,
@@ -15,6 +9,8 @@ import { FORMAT, RedisKeys } from '../../log/redis/keys.ts'
 import { publicUrl, type StoreChoice } from '../serve/store.ts'
 import { messageOf } from '../text.ts'
 import type { ClockReading } from './machine-checks.ts'
+
+const STORE = checkNamed('store')
 
 interface RedisFacts {
   readonly info: ReadonlyMap<string, string>
@@ -99,7 +95,7 @@ function unreachableCheck(error: unknown, url: string): Check {
   const fix = /^(WRONGPASS|NOAUTH|NOPERM)|password|authenticat/i.test(reason)
     ? 'Set TURNSTREAM_STORE=redis://<user>:<password>@<host>:<port> with the right password, or TURNSTREAM_STORE_FILE'
     : `Start it, or correct --store; this should print PONG: redis-cli -h ${hostname} -p ${port || '6379'} ping`
-  return fail('store', found, fix)
+  return STORE.fail(found, fix)
 }
 
 export function redisChecks(facts: RedisFacts, url: string): Check[] {
@@ -112,60 +108,59 @@ const SLOW_MS = 20
 
 function latencyCheck({ roundTripMs }: RedisFacts, url: string): Check {
   const found = `Redis at ${publicUrl(url)}, round trip ${roundTripMs.toFixed(1)} ms`
-  if (roundTripMs <= SLOW_MS) return ok('store', found)
-  const fix = 'Run turnstream closer to Redis; measure with: redis-cli --latency'
-  return warn('store', found, fix)
+  if (roundTripMs <= SLOW_MS) return STORE.ok(found)
+  return STORE.warn(found, 'Run turnstream closer to Redis; measure with: redis-cli --latency')
 }
 
 /** The first version with sharded pub/sub, which notifies readers. */
 const LEAST_VERSION = [7, 0] as const
 
 function versionCheck({ info }: RedisFacts): Check {
-  const name = 'store version'
+  const { ok, fail } = checkNamed('store version')
   const valkey = info.get('valkey_version')
   const version = info.get('redis_version') ?? ''
   const found = valkey === undefined ? `Redis ${version}` : `Valkey ${valkey}`
-  if (isAtLeast(version, LEAST_VERSION)) return ok(name, found)
-  return fail(name, found, 'Install Redis 7.0 or newer, or Valkey: apt install redis')
+  if (isAtLeast(version, LEAST_VERSION)) return ok(found)
+  return fail(found, 'Install Redis 7.0 or newer, or Valkey: apt install redis')
 }
 
 function writesCheck({ info, refusal }: RedisFacts): Check {
-  const name = 'store writes'
-  if (refusal === undefined) return ok(name, 'accepted')
+  const { ok, fail } = checkNamed('store writes')
+  if (refusal === undefined) return ok('accepted')
   if (info.get('role') === 'slave') {
     const master = `${info.get('master_host') ?? '<host>'}:${info.get('master_port') ?? '<port>'}`
     const found = `this Redis is a read-only replica of ${master}`
-    return fail(name, found, `Use the primary: --store redis://${master}`)
+    return fail(found, `Use the primary: --store redis://${master}`)
   }
   const fix = refusal.startsWith('OOM')
     ? 'Give it more memory: redis-cli config set maxmemory <bytes>'
     : 'Allow its user to write: redis-cli acl setuser <user> ~* &* +@all'
-  return fail(name, refusal, fix)
+  return fail(refusal, fix)
 }
 
 function formatCheck({ format }: RedisFacts): Check {
-  const name = 'store format'
-  if (format === undefined) return ok(name, 'nothing written yet')
-  if (Number(format) === FORMAT) return ok(name, format)
+  const { ok, fail } = checkNamed('store format')
+  if (format === undefined) return ok('nothing written yet')
+  if (Number(format) === FORMAT) return ok(format)
   const fix =
     'Run the version that wrote them (npm install -g turnstream@latest), or use another prefix with --store-prefix <word>'
-  return fail(name, `the keys have format ${format}; this version reads ${FORMAT}`, fix)
+  return fail(`the keys have format ${format}; this version reads ${FORMAT}`, fix)
 }
 
 function evictionCheck({ info }: RedisFacts): Check {
-  const name = 'store eviction'
+  const { ok, warn, fail } = checkNamed('store eviction')
   const policy = info.get('maxmemory_policy')
   const fix = 'redis-cli config set maxmemory-policy noeviction, and the same in redis.conf'
-  if (policy === 'noeviction') return ok(name, policy)
-  if (policy === undefined) return warn(name, 'the server does not report its policy', fix)
+  if (policy === 'noeviction') return ok(policy)
+  if (policy === undefined) return warn('the server does not report its policy', fix)
   const isBounded = (info.get('maxmemory') ?? '0') !== '0'
-  if (isBounded) return fail(name, `${policy}: turns are evicted when memory is full`, fix)
-  return warn(name, `${policy}: turns would be evicted once maxmemory is set`, fix)
+  if (isBounded) return fail(`${policy}: turns are evicted when memory is full`, fix)
+  return warn(`${policy}: turns would be evicted once maxmemory is set`, fix)
 }
 
 function persistenceCheck({ info }: RedisFacts): Check {
-  const name = 'store persistence'
-  if (info.get('aof_enabled') === '1') return ok(name, 'append-only file')
+  const { ok, warn } = checkNamed('store persistence')
+  if (info.get('aof_enabled') === '1') return ok('append-only file')
   const fix = 'redis-cli config set appendonly yes, and the same in redis.conf'
-  return warn(name, 'no append-only file: turns are lost if Redis crashes', fix)
+  return warn('no append-only file: turns are lost if Redis crashes', fix)
 }
