@@ -11,29 +11,21 @@ import {
 } from './chat-rules.ts'
 import { type Check, skipped } from './check.ts'
 import {
-  abortCheck,
-  createRequests,
   type Decoded,
   decoded,
   type Endpoint,
-  firstAnswer,
   isStream,
   noCallWarning,
   PROMPTS,
   plainCheck,
-  REFUSAL_LIMIT_MS,
-  type Requests,
-  record,
   refusalCheck,
   ruleChecks,
   statusCheck,
   streamCheck,
-  UNKNOWN_MODEL,
+  Tester,
   WEATHER,
-  WRONG_KEY,
 } from './exchange.ts'
-import { bearer, call, type HttpCall } from './http.ts'
-import type { StreamCall } from './recording.ts'
+import { bearer, type HttpCall } from './http.ts'
 
 const ask = (content: string) => ({ messages: [{ role: 'user', content }] })
 const REPEAT = ask(PROMPTS.repeat)
@@ -45,23 +37,27 @@ const TOOLS = {
 
 /** Tests a Chat Completions server. Requests are sequential, because the server may run one model at a time. */
 export async function chatChecks(endpoint: Endpoint, model: string, models: HttpCall) {
-  const options = { path: '/chat/completions', headers: bearer }
-  const requests = createRequests(endpoint, model, options)
+  const tester = new Tester(endpoint, model, { path: '/chat/completions', headers: bearer })
+  const checks = await modelChecks(tester)
+  const { unknownModel, malformed, wrongKey } = await tester.recordRefusals(REPEAT, 'messages')
   return [
-    ...(await modelChecks(endpoint, requests)),
-    ...(await refusalChecks(endpoint, model, requests)),
-    await abortCheck(endpoint, requests.stream('a text', REPEAT), models),
+    ...checks,
+    refusalCheck('unknown model', unknownModel, [404, 400], refusalFault),
+    refusalCheck('malformed body', malformed, [400], refusalFault),
+    refusalCheck('wrong key', wrongKey, [401], refusalFault),
+    await tester.abortCheck(REPEAT, models),
   ]
 }
 
-async function modelChecks(endpoint: Endpoint, { plain, stream }: Requests): Promise<Check[]> {
-  const read = async (request: StreamCall) => decoded(await record(endpoint, request))
-  const answer = await firstAnswer(endpoint, plain(REPEAT))
-  const text = await read(stream('a text', REPEAT))
+async function modelChecks(tester: Tester): Promise<Check[]> {
+  const read = async (about: string, body: object, asksUsage = false) =>
+    decoded(await tester.record({ ...tester.stream(about, body), asksUsage }))
+  const answer = await tester.firstAnswer(REPEAT)
+  const text = await read('a text', REPEAT)
   const withUsage = { ...REPEAT, stream_options: { include_usage: true } }
-  const usage = await read({ ...stream('a text with usage', withUsage), asksUsage: true })
-  const tool = await read(stream('a tool call', { ...ask(PROMPTS.oneCall), ...TOOLS }))
-  const parallel = await read(stream('two tool calls', { ...ask(PROMPTS.twoCalls), ...TOOLS }))
+  const usage = await read('a text with usage', withUsage, true)
+  const tool = await read('a tool call', { ...ask(PROMPTS.oneCall), ...TOOLS })
+  const parallel = await read('two tool calls', { ...ask(PROMPTS.twoCalls), ...TOOLS })
   return [
     plainCheck('answer', answer, answerFault, 'a chat.completion'),
     statusCheck(text, usage),
@@ -83,18 +79,5 @@ function toolChecks(tool: Decoded, parallel: Decoded): Check[] {
     count < 2
       ? skipped(name, 'the model made no parallel calls')
       : streamCheck(name, parallel, parallelFault, `${count}, each with its index`),
-  ]
-}
-
-async function refusalChecks({ key, onProgress }: Endpoint, model: string, { plain }: Requests) {
-  onProgress('what it refuses')
-  const refused = { ...plain(REPEAT), limitMs: REFUSAL_LIMIT_MS }
-  const unknownModel = { ...refused, body: plain({ model: UNKNOWN_MODEL, ...REPEAT }).body }
-  const malformed = { ...refused, body: `{"model": ${JSON.stringify(model)}, "messages": [` }
-  const wrongKey = key === undefined ? undefined : { ...refused, headers: bearer(WRONG_KEY) }
-  return [
-    refusalCheck('unknown model', await call(unknownModel), [404, 400], refusalFault),
-    refusalCheck('malformed body', await call(malformed), [400], refusalFault),
-    refusalCheck('wrong key', wrongKey && (await call(wrongKey)), [401], refusalFault),
   ]
 }

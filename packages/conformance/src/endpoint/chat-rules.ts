@@ -97,7 +97,7 @@ export const refusalFault = refusalRule(
 
 const OBJECT = 'chat.completion.chunk'
 
-export const STREAM_RULES: readonly NamedRule<SseRecording>[] = [
+export const STREAM_RULES: readonly NamedRule[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events without names, each a JSON object', framingFault],
   utf8Rule(textsOf),
@@ -170,7 +170,7 @@ function shownChunk(chunk: NamedEvent | undefined): string {
   return shown(rest)
 }
 
-function constant(field: 'id' | 'created' | 'model'): NamedRule<SseRecording> {
+function constant(field: 'id' | 'created' | 'model'): NamedRule {
   const expected = `the same ${field} in every chunk`
   return rule(`stream ${field}`, 'the same in all chunks', expected, (stream) => {
     const values = [...new Set(answersOf(stream).map(({ json }) => json[field]))]
@@ -289,7 +289,7 @@ function functionIn(fragment: Fragment | undefined): Record<string, unknown> {
   return isRecord(of) ? of : {}
 }
 
-export const TOOL_RULES: readonly NamedRule<SseRecording>[] = [
+export const TOOL_RULES: readonly NamedRule[] = [
   rule(
     'tool call',
     'id and name first',
@@ -343,7 +343,7 @@ export const parallelFault = expecting<SseRecording>('a distinct index for each 
 export function measurements(stream: SseRecording): Check[] {
   const usage = stream.events.map(({ json }) => json['usage']).findLast(isRecord)
   const tokens = usage?.['completion_tokens']
-  return measure({ ...stream, hasText, tokens, unit: 'chunks' })
+  return measure(stream, tokens, hasText, 'chunks')
 }
 
 function hasText(chunk: NamedEvent): boolean {

@@ -30,7 +30,7 @@ export function framingFault(stream: SseRecording): Fault | undefined {
 }
 
 /** `isKnown` includes heartbeats, which have a rule of their own. */
-export function typesRule(isKnown: (type: string) => boolean): NamedRule<SseRecording> {
+export function typesRule(isKnown: (type: string) => boolean): NamedRule {
   return rule('stream types', 'no unknown ones', 'only event types of the API', ({ events }) => {
     const other = events.map(typeOf).find((type) => !isKnown(type))
     return other && `type: ${shown(other)}`

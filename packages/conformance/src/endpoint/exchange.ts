@@ -42,48 +42,89 @@ export type Answered = Answer | NoAnswer
 export type Recorded = StreamRecording | NoAnswer
 export type Decoded = SseRecording | NoAnswer
 
-interface RequestOptions {
+interface TesterOptions {
   readonly path: string
   readonly headers: (key: string | undefined) => Readonly<Record<string, string>>
   /** The last thing that the server sends. `[DONE]` by default. */
   readonly endsAt?: RegExp
 }
 
-/** Builds the requests to a route that calls the model. `common` is what all of them have. */
-export function createRequests(
-  { baseUrl, key, clock }: Endpoint,
-  model: string,
-  { path, headers, ...end }: RequestOptions,
-) {
-  const url = baseUrl + path
-  const common = { url, headers: headers(key), limitMs: MODEL_LIMIT_MS, clock, ...end }
-  const encode = (body: object) => JSON.stringify({ model, ...body })
-  return {
-    common,
-    plain: (body: object): HttpCall => ({ ...common, body: encode(body) }),
-    stream: (about: string, body: object): StreamCall => ({
-      ...common,
-      about,
-      body: encode({ stream: true, ...body }),
-    }),
-  }
-}
-
-export type Requests = ReturnType<typeof createRequests>
-
 /** The first request got no response. The others would wait as long. */
 export class Unanswered extends Error {}
 
-export async function firstAnswer({ onProgress }: Endpoint, plain: HttpCall): Promise<Answered> {
-  onProgress('an answer')
-  const answer = await call(plain)
-  if ('reason' in answer) throw new Unanswered(answer.reason)
-  return answer
-}
+/** A recorded answer of our gateways that breaks off. */
+const BROKEN_MODEL = 'scripted/error'
 
-export async function record({ onProgress }: Endpoint, streamCall: StreamCall): Promise<Recorded> {
-  onProgress(streamCall.about)
-  return recordStream(streamCall)
+/** Makes the requests to a route that calls the model. */
+export class Tester {
+  readonly endpoint: Endpoint
+  /** What all requests have. */
+  readonly common: HttpCall & { readonly limitMs: number }
+  readonly #model: string
+  readonly #headers: TesterOptions['headers']
+
+  constructor(endpoint: Endpoint, model: string, { path, headers, ...end }: TesterOptions) {
+    const { baseUrl, key, clock } = endpoint
+    const url = baseUrl + path
+    this.endpoint = endpoint
+    this.common = { url, headers: headers(key), limitMs: MODEL_LIMIT_MS, clock, ...end }
+    this.#model = model
+    this.#headers = headers
+  }
+
+  plain(body: object): HttpCall {
+    return { ...this.common, body: JSON.stringify({ model: this.#model, ...body }) }
+  }
+
+  stream(about: string, body: object): StreamCall {
+    return { ...this.common, ...this.plain({ stream: true, ...body }), about }
+  }
+
+  async firstAnswer(body: object): Promise<Answered> {
+    this.endpoint.onProgress('an answer')
+    const answer = await call(this.plain(body))
+    if ('reason' in answer) throw new Unanswered(answer.reason)
+    return answer
+  }
+
+  async record(streamCall: StreamCall): Promise<Recorded> {
+    this.endpoint.onProgress(streamCall.about)
+    return recordStream(streamCall)
+  }
+
+  /** Records a stream whose provider breaks off. Only the recorded answers of a gateway of ours do so on purpose. */
+  async recordBroken(answer: Answered, prompt: object): Promise<Recorded | undefined> {
+    const isTurnstream = 'headers' in answer && answer.headers.has(HEADERS.turnId)
+    if (!isTurnstream) return undefined
+    const request = this.stream('a text that breaks off', { model: BROKEN_MODEL, ...prompt })
+    const broken = await this.record(request)
+    return 'status' in broken && broken.status === 404 ? undefined : broken
+  }
+
+  quick(request: HttpCall): Promise<Answered> {
+    return call({ ...request, limitMs: REFUSAL_LIMIT_MS })
+  }
+
+  /** What every API refuses. `field` is the one of the prompt. */
+  async recordRefusals(prompt: object, field: 'messages' | 'input') {
+    const { key, onProgress } = this.endpoint
+    onProgress('what it refuses')
+    const malformed = `{"model": ${JSON.stringify(this.#model)}, "${field}": [`
+    const wrong = { ...this.plain(prompt), headers: this.#headers(WRONG_KEY) }
+    return {
+      unknownModel: await this.quick(this.plain({ model: UNKNOWN_MODEL, ...prompt })),
+      malformed: await this.quick({ ...this.common, body: malformed }),
+      wrongKey: key === undefined ? undefined : await this.quick(wrong),
+    }
+  }
+
+  /** Leaves the stream of a text. A disconnecting client must not crash the server. */
+  async abortCheck(prompt: object, next: HttpCall) {
+    const text = this.stream('a text, then disconnecting', prompt)
+    const left = await this.record({ ...text, leavesAt: /./ })
+    if (!isStream(left)) return skipped('abort', 'no stream')
+    return plainCheck('abort', await call(next), aliveFault, 'still responds')
+  }
 }
 
 export function decoded(recorded: Recorded): Decoded {
@@ -103,10 +144,7 @@ export function refusalIn(recorded: Recorded): string {
 }
 
 /** Applies each rule to all streams, and reports its first fault, which the others likely share. */
-export function ruleChecks(
-  streams: readonly SseRecording[],
-  rules: readonly NamedRule<SseRecording>[],
-): Check[] {
+export function ruleChecks(streams: readonly SseRecording[], rules: readonly NamedRule[]): Check[] {
   return rules.map(([name, fine, rule]) => {
     const fault = firstOf(streams, (stream) => {
       const found = rule(stream)
@@ -150,34 +188,9 @@ export function noCallWarning(tool: Recorded): Check {
   return warn('tool call', came, 'Choose a model with tool support: --model <model>')
 }
 
-/** Leaves the stream of a text. A disconnecting client must not crash the server. */
-export async function abortCheck(endpoint: Endpoint, text: StreamCall, next: HttpCall) {
-  const about = 'a text, then disconnecting'
-  const left = await record(endpoint, { ...text, about, leavesAt: /./ })
-  if (!isStream(left)) return skipped('abort', 'no stream')
-  return plainCheck('abort', await call(next), aliveFault, 'still responds')
-}
-
 const aliveFault = expecting<Answer>('a response after a client disconnected', ({ status }) =>
   status < 500 ? undefined : `status ${status}`,
 )
-
-/** A recorded answer of our gateways that breaks off. */
-const BROKEN_MODEL = 'scripted/error'
-
-/** Records a stream whose provider breaks off. Only the recorded answers of a gateway of ours do so on purpose. */
-export async function recordBroken(
-  endpoint: Endpoint,
-  answer: Answered,
-  { stream }: Requests,
-  prompt: object,
-): Promise<Recorded | undefined> {
-  const isTurnstream = 'headers' in answer && answer.headers.has(HEADERS.turnId)
-  if (!isTurnstream) return undefined
-  const request = stream('a text that breaks off', { model: BROKEN_MODEL, ...prompt })
-  const broken = await record(endpoint, request)
-  return 'status' in broken && broken.status === 404 ? undefined : broken
-}
 
 /** Checks a stream whose provider broke off. Most clients take one that just stops for a complete answer. */
 export function truncationCheck(
@@ -198,8 +211,8 @@ export function truncationCheck(
   return faultCheck(name, expecting(expected, find)(undefined), 'an error event')
 }
 
-export const WRONG_KEY = 'turnstream-doctor-wrong-key'
-export const UNKNOWN_MODEL = 'turnstream-doctor-no-such-model'
+const WRONG_KEY = 'turnstream-doctor-wrong-key'
+const UNKNOWN_MODEL = 'turnstream-doctor-no-such-model'
 
 /** Characters of one to four bytes, each of which may be split between events. */
 const TEXT = 'Grüße aus Zürich, 東京 und 🙂: one, two, three, four, five, six, seven, eight.'

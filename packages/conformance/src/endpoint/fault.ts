@@ -2,6 +2,7 @@ import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
 import { clip } from '@turnstream/core/internal/protocol/printable'
 import { type Check, ok, skipped } from './check.ts'
 import type { Answer, NoAnswer } from './http.ts'
+import type { NamedEvent, SseRecording } from './recording.ts'
 
 /** Where a server differs from what clients expect. */
 export interface Fault {
@@ -12,7 +13,7 @@ export interface Fault {
 export type Rule<Recorded> = (recorded: Recorded) => Fault | undefined
 
 /** `fine` is the text of a passed check. */
-export type NamedRule<Recorded> = readonly [name: string, fine: string, rule: Rule<Recorded>]
+export type NamedRule = readonly [name: string, fine: string, rule: Rule<SseRecording>]
 
 /** What was received in place of what was expected. */
 export type Finding = string | undefined
@@ -43,12 +44,12 @@ export function expecting<Recorded>(
   }
 }
 
-export function rule<Recorded>(
+export function rule(
   name: string,
   fine: string,
   expected: string,
-  find: (recorded: Recorded) => Finding,
-): NamedRule<Recorded> {
+  find: (stream: SseRecording) => Finding,
+): NamedRule {
   return [name, fine, expecting(expected, find)]
 }
 
@@ -109,9 +110,9 @@ export function fieldFault(fields: readonly Field[]): Fault | undefined {
   return { expected: `${path}: ${takes}`, came: `${path}: ${shown(value)}` }
 }
 
-export const typeFault = expecting(
+export const typeFault = expecting<SseRecording>(
   'content-type: text/event-stream',
-  ({ contentType }: { readonly contentType: string }) => {
+  ({ contentType }) => {
     const isSse = /^text\/event-stream(;|$)/i.test(contentType.trim())
     return isSse ? undefined : shown(contentType || undefined)
   },
@@ -120,18 +121,16 @@ export const typeFault = expecting(
 const REPLACEMENT = '\uFFFD'
 
 /** Finds invalid UTF-8, and characters that were split before they were put into JSON. */
-export function utf8Rule<Recorded extends { readonly reads: readonly { bytes: Uint8Array }[] }>(
-  textsOf: (recorded: Recorded) => readonly string[],
-): NamedRule<Recorded> {
-  return rule('stream utf-8', 'no split characters', 'complete UTF-8 characters', (recorded) => {
+export function utf8Rule(textsOf: (stream: SseRecording) => readonly string[]): NamedRule {
+  return rule('stream utf-8', 'no split characters', 'complete UTF-8 characters', (stream) => {
     const decoder = new TextDecoder('utf-8', { fatal: true })
     try {
-      for (const { bytes } of recorded.reads) decoder.decode(bytes, { stream: true })
+      for (const { bytes } of stream.reads) decoder.decode(bytes, { stream: true })
       decoder.decode()
     } catch {
       return 'invalid UTF-8'
     }
-    const broken = textsOf(recorded).find((text) => text.includes(REPLACEMENT))
+    const broken = textsOf(stream).find((text) => text.includes(REPLACEMENT))
     return broken === undefined ? undefined : `${shown(broken)} in a delta`
   })
 }
@@ -139,19 +138,13 @@ export function utf8Rule<Recorded extends { readonly reads: readonly { bytes: Ui
 /** Fewer events may arrive together by chance. */
 const MANY_EVENTS = 8
 
-interface Measured<Event> {
-  readonly reads: readonly unknown[]
-  readonly events: readonly Event[]
-  readonly hasText: (event: Event) => boolean
-  /** The tokens of the answer, as the server counts them. */
-  readonly tokens: unknown
-  /** What the API calls its events. */
-  readonly unit?: 'chunks' | 'events'
-}
-
-/** Measures time to first token and speed, and whether events are buffered on the way. */
-export function measure<Event extends { readonly atMs: number }>(measured: Measured<Event>) {
-  const { reads, events, hasText, tokens, unit = 'events' } = measured
+/** Measures time to first token and speed, and whether events are buffered on the way. `tokens` as the server counts. */
+export function measure(
+  { reads, events }: SseRecording,
+  tokens: unknown,
+  hasText: (event: NamedEvent) => boolean,
+  unit: 'chunks' | 'events' = 'events',
+) {
   const times = events.filter(hasText).map(({ atMs }) => atMs)
   const [first] = times
   const ms = (times.at(-1) ?? 0) - (first ?? 0)

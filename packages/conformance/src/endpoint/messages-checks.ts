@@ -1,31 +1,24 @@
 import { type Check, skipped } from './check.ts'
 import {
   type Answered,
-  abortCheck,
   answeredFault,
-  createRequests,
   type Decoded,
   decoded,
   type Endpoint,
-  firstAnswer,
   isStream,
   noCallWarning,
   PROMPTS,
   plainCheck,
   REFUSAL_LIMIT_MS,
   type Recorded,
-  type Requests,
-  record,
-  recordBroken,
   refusalCheck,
   refusalIn,
   ruleChecks,
   statusCheck,
   streamCheck,
+  Tester,
   truncationCheck,
-  UNKNOWN_MODEL,
   WEATHER,
-  WRONG_KEY,
 } from './exchange.ts'
 import { type Fault, faultCheck, firstOf, isWord, jsonIn, shown } from './fault.ts'
 import { call, type HttpCall } from './http.ts'
@@ -64,47 +57,42 @@ const END_SEEN = /^event: ?(?:message_stop|error)\r?$/m
 
 /** Tests a server of the Messages API. Requests are sequential: the server may run one model at a time. */
 export async function messagesChecks(endpoint: Endpoint, model: string, models: HttpCall) {
-  const requests = messagesRequests(endpoint, model)
-  const recorded = await recordMessages(endpoint, requests)
-  const abort = await abortCheck(endpoint, requests.stream('a text', COUNT), models)
-  return [...judgeMessages(recorded), abort]
+  const tester = messagesTester(endpoint, model)
+  const recorded = await recordMessages(tester)
+  return [...judgeMessages(recorded), await tester.abortCheck(COUNT, models)]
 }
 
-export function messagesRequests(endpoint: Endpoint, model: string): Requests {
+export function messagesTester(endpoint: Endpoint, model: string): Tester {
   const options = { path: '/messages', headers: anthropicHeaders, endsAt: END_SEEN }
-  return createRequests(endpoint, model, options)
+  return new Tester(endpoint, model, options)
 }
 
-export async function recordMessages(endpoint: Endpoint, requests: Requests) {
-  const { onProgress, key } = endpoint
-  const { plain, stream } = requests
-  const answer = await firstAnswer(endpoint, plain(REPEAT))
-  const text = await record(endpoint, stream('a text', REPEAT))
+export async function recordMessages(tester: Tester) {
+  const answer = await tester.firstAnswer(REPEAT)
+  const text = await tester.record(tester.stream('a text', REPEAT))
   const tools = { tools: [TOOL], tool_choice: { type: 'any' } }
-  const tool = await record(endpoint, stream('a tool call', { ...ask(PROMPTS.oneCall), ...tools }))
-  onProgress('a count of tokens')
-  const countable = plain({ messages: REPEAT.messages })
+  const asking = tester.stream('a tool call', { ...ask(PROMPTS.oneCall), ...tools })
+  const tool = await tester.record(asking)
+  tester.endpoint.onProgress('a count of tokens')
+  const countable = tester.plain({ messages: REPEAT.messages })
   const count = await call({ ...countable, url: `${countable.url}/count_tokens` })
   // `answer` and `text` again.
-  const joined = await join(endpoint, requests, answer, text)
-  onProgress('what it refuses')
-  const wrong = { ...plain(COUNT), headers: anthropicHeaders(WRONG_KEY) }
+  const joined = await join(tester, answer, text)
   return {
     answer,
     text,
     tool,
     count,
     joined,
-    unknownModel: await call(plain({ model: UNKNOWN_MODEL, ...COUNT })),
-    malformed: await call({ ...plain({}), body: '{"messages": [' }),
-    wrongKey: key === undefined ? undefined : await call(wrong),
-    broken: await recordBroken(endpoint, answer, requests, COUNT),
+    ...(await tester.recordRefusals(COUNT, 'messages')),
+    broken: await tester.recordBroken(answer, COUNT),
   }
 }
 
 export type MessagesRecord = Awaited<ReturnType<typeof recordMessages>>
 
-async function join(endpoint: Endpoint, { common }: Requests, answer: Answered, text: Recorded) {
+async function join(tester: Tester, answer: Answered, text: Recorded) {
+  const { common } = tester
   const id = jsonIn(answer)?.['id']
   const stream = decoded(text)
   const textId = isStream(stream) ? startedMessage(stream)['id'] : undefined
@@ -112,7 +100,7 @@ async function join(endpoint: Endpoint, { common }: Requests, answer: Answered, 
   const urlOf = (messageId: unknown) => `${common.url}/${encodeURIComponent(String(messageId))}`
   const message = await call({ ...common, url: urlOf(id), limitMs: REFUSAL_LIMIT_MS })
   const again = { ...common, url: `${urlOf(textId)}?stream=true`, about: 'the text again' }
-  return { message, stream: await record(endpoint, again) }
+  return { message, stream: await tester.record(again) }
 }
 
 export function judgeMessages(sent: MessagesRecord): Check[] {

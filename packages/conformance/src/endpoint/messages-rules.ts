@@ -69,7 +69,7 @@ export function streamedText(stream: SseRecording): string {
     .join('')
 }
 
-export const MESSAGES_RULES: readonly NamedRule<SseRecording>[] = [
+export const MESSAGES_RULES: readonly NamedRule[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events, named by their type', framingFault],
   utf8Rule((stream) => deltasOf(stream).flatMap(Object.values).filter(isText)),
@@ -267,13 +267,9 @@ export const missingTextFault = expecting<SseRecording>('text in text_delta', (s
   streamedText(stream) === '' ? 'no text at all' : undefined,
 )
 
-function isDelta(event: SseRecording['events'][number]): boolean {
-  return typeOf(event) === 'content_block_delta'
-}
-
 export function measurements(stream: SseRecording): Check[] {
   const { output_tokens: tokens } = partOf(ofType(stream, 'message_delta').at(-1), 'usage')
-  return measure({ ...stream, hasText: isDelta, tokens })
+  return measure(stream, tokens, (event) => typeOf(event) === 'content_block_delta')
 }
 
 export function textOf(message: Json | undefined): string {

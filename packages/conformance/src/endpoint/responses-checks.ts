@@ -1,21 +1,14 @@
 import {
   type Answered,
-  abortCheck,
-  createRequests,
   decoded,
   type Endpoint,
-  firstAnswer,
   isStream,
   MODEL_LIMIT_MS,
   PROMPTS,
   REFUSAL_LIMIT_MS,
   type Recorded,
-  type Requests,
-  record,
-  recordBroken,
-  UNKNOWN_MODEL,
+  Tester,
   WEATHER,
-  WRONG_KEY,
 } from './exchange.ts'
 import { jsonIn } from './fault.ts'
 import { bearer, call, type HttpCall } from './http.ts'
@@ -36,10 +29,9 @@ const CONVERSATION = [
 /** Tests a server of the Responses API. Requests are sequential: the server may run one model at a time. */
 export async function responsesChecks(endpoint: Endpoint, model: string, models: HttpCall) {
   const tester = new ResponsesTester(endpoint, model)
-  const recorded = await tester.record()
+  const recorded = await tester.recordAll()
   await tester.cleanUp(recorded)
-  const text = tester.requests.stream('a text', { input: PROMPTS.count })
-  const abort = await abortCheck(endpoint, text, models)
+  const abort = await tester.abortCheck({ input: PROMPTS.count }, models)
   return [...judgeResponses(recorded), abort]
 }
 
@@ -48,25 +40,16 @@ const MAX_RESUMED = 32
 
 const POLL_MS = 250
 
-export class ResponsesTester {
-  readonly requests: Requests
-  readonly #endpoint: Endpoint
-  readonly #model: string
-
+export class ResponsesTester extends Tester {
   constructor(endpoint: Endpoint, model: string) {
-    const options = { path: '/responses', headers: bearer, endsAt: END_SEEN }
-    this.requests = createRequests(endpoint, model, options)
-    this.#endpoint = endpoint
-    this.#model = model
+    super(endpoint, model, { path: '/responses', headers: bearer, endsAt: END_SEEN })
   }
 
-  async record() {
-    const endpoint = this.#endpoint
-    const { plain, stream } = this.requests
-    const answer = await firstAnswer(endpoint, plain({ input: CONVERSATION }))
-    const text = await record(endpoint, stream('a text', { input: PROMPTS.repeat }))
+  async recordAll() {
+    const answer = await this.firstAnswer({ input: CONVERSATION })
+    const text = await this.record(this.stream('a text', { input: PROMPTS.repeat }))
     const tools = { tools: [TOOL], tool_choice: 'required', input: PROMPTS.oneCall }
-    const tool = await record(endpoint, stream('a tool call', tools))
+    const tool = await this.record(this.stream('a tool call', tools))
     const id = idOf(answer)
     const textId = idOfStream(text)
     const retrieved = textId === undefined ? undefined : await this.#get(`/${textId}`)
@@ -79,7 +62,7 @@ export class ResponsesTester {
     const hasBackground = offersBackground(background)
     const polled = hasBackground ? await this.#poll(idOf(background) ?? '') : undefined
     const unstoredBackground = hasBackground
-      ? await this.#quick(plain({ background: true, store: false, input }))
+      ? await this.quick(this.plain({ background: true, store: false, input }))
       : undefined
     return {
       answer,
@@ -95,7 +78,7 @@ export class ResponsesTester {
       resume: await this.#resume(hasBackground),
       cancel: hasBackground ? await this.#cancel() : undefined,
       refusals: await this.#refusals(),
-      broken: await recordBroken(endpoint, answer, this.requests, { input }),
+      broken: await this.recordBroken(answer, { input }),
       deletion: id === undefined ? undefined : await this.#delete(id),
     }
   }
@@ -114,34 +97,29 @@ export class ResponsesTester {
   }
 
   #to(path: string): HttpCall {
-    const { common } = this.requests
-    return { ...common, url: common.url + path }
-  }
-
-  #quick(request: HttpCall): Promise<Answered> {
-    return call({ ...request, limitMs: REFUSAL_LIMIT_MS })
+    return { ...this.common, url: this.common.url + path }
   }
 
   #remove(id: string): Promise<Answered> {
-    return this.#quick({ ...this.#to(`/${id}`), method: 'DELETE' })
+    return this.quick({ ...this.#to(`/${id}`), method: 'DELETE' })
   }
 
   #post(about: string, body: object): Promise<Answered> {
-    this.#endpoint.onProgress(about)
-    return call(this.requests.plain(body))
+    this.endpoint.onProgress(about)
+    return call(this.plain(body))
   }
 
   #get(path: string): Promise<Answered> {
-    return this.#quick(this.#to(path))
+    return this.quick(this.#to(path))
   }
 
   #getStream(about: string, path: string, limitMs = MODEL_LIMIT_MS): Promise<Recorded> {
-    return record(this.#endpoint, { ...this.#to(path), about, limitMs })
+    return this.record({ ...this.#to(path), about, limitMs })
   }
 
   /** All, oldest first; then two, newest first, as by default; then the rest. */
   async #inputItems(id: string) {
-    this.#endpoint.onProgress('the input of an answer')
+    this.endpoint.onProgress('the input of an answer')
     const all = await this.#get(`/${id}/input_items?order=asc&limit=100`)
     const page = await this.#get(`/${id}/input_items?limit=2`)
     const last = jsonIn(page)?.['last_id']
@@ -152,7 +130,7 @@ export class ResponsesTester {
 
   /** The response once it has ended, or its state at the deadline. */
   async #poll(id: string): Promise<Answered> {
-    const { clock } = this.#endpoint
+    const { clock } = this.endpoint
     const until = clock.now() + MODEL_LIMIT_MS
     for (;;) {
       const answer = await this.#get(`/${id}`)
@@ -166,9 +144,9 @@ export class ResponsesTester {
   /** A stream that is left in the middle, what followed, all of it, and what follows each number. */
   async #resume(background: boolean) {
     const body = { ...(background && { background }), input: PROMPTS.count }
-    const request = this.requests.stream('a text to resume', body)
+    const request = this.stream('a text to resume', body)
     const leavesAt = /response\.output_text\.delta/
-    const left = await record(this.#endpoint, { ...request, leavesAt })
+    const left = await this.record({ ...request, leavesAt })
     const id = idOfStream(left)
     if (id === undefined) return undefined
     const complete = withoutCut(left)
@@ -190,8 +168,8 @@ export class ResponsesTester {
 
   async #cancel() {
     const body = { background: true, input: PROMPTS.countLong }
-    const request = this.requests.stream('a text to cancel', body)
-    const left = await record(this.#endpoint, { ...request, leavesAt: /response\.created/ })
+    const request = this.stream('a text to cancel', body)
+    const left = await this.record({ ...request, leavesAt: /response\.created/ })
     const id = idOfStream(left)
     if (id === undefined) return undefined
     const cancel = { ...this.#to(`/${id}/cancel`), method: 'POST' } as const
@@ -204,23 +182,17 @@ export class ResponsesTester {
   }
 
   async #delete(id: string) {
-    this.#endpoint.onProgress('a deletion')
+    this.endpoint.onProgress('a deletion')
     const deleted = await this.#remove(id)
     return { deleted, retrieved: await this.#get(`/${id}`) }
   }
 
   async #refusals() {
-    this.#endpoint.onProgress('what it refuses')
-    const { common, plain } = this.requests
-    const input = PROMPTS.count
-    const malformed = { ...common, body: `{"model": ${JSON.stringify(this.#model)}, "input": [` }
-    const wrong = { ...plain({ input }), headers: bearer(WRONG_KEY) }
+    const continues = { previous_response_id: UNKNOWN_ID, input: PROMPTS.count }
     return {
-      unknownModel: await this.#quick(plain({ model: UNKNOWN_MODEL, input })),
-      malformed: await this.#quick(malformed),
+      ...(await this.recordRefusals({ input: PROMPTS.count }, 'input')),
       unknownId: await this.#get(`/${UNKNOWN_ID}`),
-      unknownPrevious: await this.#quick(plain({ previous_response_id: UNKNOWN_ID, input })),
-      wrongKey: this.#endpoint.key === undefined ? undefined : await this.#quick(wrong),
+      unknownPrevious: await this.quick(this.plain(continues)),
     }
   }
 }

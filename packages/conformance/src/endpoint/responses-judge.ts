@@ -35,7 +35,7 @@ import {
 } from './responses-stored.ts'
 
 /** Everything a server of the Responses API sent. Undefined: not requested, because a prerequisite is missing. */
-export type ResponsesRecord = Awaited<ReturnType<ResponsesTester['record']>>
+export type ResponsesRecord = Awaited<ReturnType<ResponsesTester['recordAll']>>
 
 export function judgeResponses(record: ResponsesRecord): Check[] {
   const { answer, resume } = record

@@ -104,7 +104,7 @@ function brief(event: Json | undefined): string {
   return shown(rest)
 }
 
-export const RESPONSES_RULES: readonly NamedRule<SseRecording>[] = [
+export const RESPONSES_RULES: readonly NamedRule[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'complete events, named by their type', frameFault],
   utf8Rule((stream) => textsIn(eventsOf(stream))),
@@ -399,5 +399,5 @@ export function numberOf(event: Json | undefined): number {
 export function measurements(stream: SseRecording): Check[] {
   const usage = finalResponse(stream)?.['usage']
   const tokens = isRecord(usage) ? usage['output_tokens'] : undefined
-  return measure({ ...stream, hasText: ({ json }) => isText(json['delta']), tokens })
+  return measure(stream, tokens, ({ json }) => isText(json['delta']))
 }

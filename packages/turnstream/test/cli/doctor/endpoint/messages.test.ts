@@ -6,7 +6,7 @@ import { caseCount } from '../../../../../../test/case-count.ts'
 import {
   judgeMessages,
   type MessagesRecord,
-  messagesRequests,
+  messagesTester,
   recordMessages,
 } from '../../../../../conformance/src/endpoint/messages-checks.ts'
 import {
@@ -23,10 +23,9 @@ let once: Promise<MessagesRecord> | undefined
 
 /** What a gateway answers. It is asked once. */
 function recorded(): Promise<MessagesRecord> {
-  once ??= capableGateway().then(({ url }) => {
-    const endpoint = endpointAt(url, 'messages')
-    return recordMessages(endpoint, messagesRequests(endpoint, MODEL))
-  })
+  once ??= capableGateway().then(({ url }) =>
+    recordMessages(messagesTester(endpointAt(url, 'messages'), MODEL)),
+  )
   return once
 }
 

@@ -20,7 +20,7 @@ let once: Promise<ResponsesRecord> | undefined
 /** What a gateway answers. It is asked once. */
 function recorded(): Promise<ResponsesRecord> {
   once ??= capableGateway().then(({ url }) =>
-    new ResponsesTester(endpointAt(url, 'responses'), MODEL).record(),
+    new ResponsesTester(endpointAt(url, 'responses'), MODEL).recordAll(),
   )
   return once
 }
