@@ -28,16 +28,10 @@ In config.fish          turnstream completions fish | source`,
   })
 }
 
-export interface Completion {
-  readonly name: string
-  readonly summary: string
-  /** Choices of the first argument; empty for a file or free text. */
-  readonly words: readonly string[]
-  /** `choices` is empty for a file or free text. */
-  readonly options: readonly { flag: string; takesValue: boolean; choices: readonly string[] }[]
-}
+export type Completion = ReturnType<typeof toCompletion>
 
-function toCompletion(command: Command): Completion {
+/** `words` are the choices of the first argument; choices are empty for a file or free text. */
+function toCompletion(command: Command) {
   const { name, summary, options, furtherOptions, words } = command
   const all = Object.entries({ ...options, ...furtherOptions })
   const flags = all.map(([option, { value, choices = [] }]) => ({

@@ -9,7 +9,7 @@ import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import { SseDecoder, type SseEvent } from '@turnstream/core/internal/sse/decode'
 import { isKey } from '../server/auth/key-ring.ts'
 import { CommandError, UsageError } from './command.ts'
-import { readSecret } from './serve/configuration.ts'
+import { readSecret } from './serve/secrets.ts'
 import type { Terminal } from './terminal.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:4010'

@@ -19,7 +19,6 @@ async function start(): Promise<string> {
   const setting = decodeCodexSetting({ binary: SCRIPT, models: ['m'], agent, ...api }, 'c', '/')
   const codex = configuredCodex(setting, {
     env: { PATH: process.env['PATH'], MODE: 'answers' },
-    readSecret: (env, variable) => env[variable],
     store: { kind: 'embedded', directory },
   })
   onTestFinished(() => codex.provider.stop?.())

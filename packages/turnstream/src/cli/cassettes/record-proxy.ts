@@ -99,7 +99,7 @@ function forward(exchange: Exchange, options: RecordProxyOptions): void {
   const { request, response, agent } = exchange
   const { target } = options
   const path = `${target.pathname.replace(/\/+$/, '')}${request.url}`
-  const recording = new Recording(exchange, new URL(path, target.origin).href, options)
+  const recording = startRecording(exchange, new URL(path, target.origin).href, options)
   const replaced = ['host', target.host, 'accept-encoding', 'identity']
   const upstream = (target.protocol === 'https:' ? httpsRequest : httpRequest)({
     protocol: target.protocol,
@@ -150,76 +150,59 @@ function forwardedHeaders(raw: readonly string[]): string[] {
   return raw.filter((_text, at) => !named.has(namesAt(at - (at % 2))))
 }
 
-class Recording {
-  readonly #exchange: Exchange
-  readonly #url: string
-  readonly #options: RecordProxyOptions
-  readonly #vendor: string | undefined
-  readonly #startedAt: number
-  readonly #createdAt: number
-  #body: Buffer[] = []
-  #bodyBytes = 0
-  #file: CassetteFile | undefined
-  #recorder: CallRecorder | undefined
-  #status = 0
-  #isOver = false
+/** Records one exchange, if it is a call that a cassette can hold. */
+function startRecording({ request, count }: Exchange, url: string, options: RecordProxyOptions) {
+  const { clock, directory, onRecorded } = options
+  const vendor = request.method === 'POST' ? vendorOf(url) : undefined
+  const createdAt = clock.now()
+  const startedAt = monotonicNow(clock)
+  const at = () => monotonicNow(clock) - startedAt
+  let body: Buffer[] = []
+  let bodyBytes = 0
+  let file: CassetteFile | undefined
+  let recorder: CallRecorder | undefined
+  let status = 0
+  let isOver = false
 
-  constructor(exchange: Exchange, url: string, options: RecordProxyOptions) {
-    this.#exchange = exchange
-    this.#url = url
-    this.#options = options
-    this.#vendor = exchange.request.method === 'POST' ? vendorOf(url) : undefined
-    this.#startedAt = monotonicNow(options.clock)
-    this.#createdAt = options.clock.now()
-    exchange.request.once('end', () => this.#begin())
-  }
-
-  readonly requestChunk = (chunk: Buffer): void => {
-    this.#bodyBytes += chunk.length
-    if (this.#bodyBytes > MAX_BODY_BYTES || this.#vendor === undefined) this.#body = []
-    else this.#body.push(chunk)
-  }
-
-  response({ statusCode = 0, headersDistinct }: IncomingMessage): void {
-    // Some servers refuse a request before they have read it.
-    this.#begin()
-    this.#status = statusCode
-    this.#recorder?.response(statusCode, joined(headersDistinct))
-  }
-
-  readonly chunk = (bytes: Buffer): void => this.#recorder?.chunk(bytes)
-
-  end(reason: 'complete' | 'aborted' | 'failed'): void {
-    if (this.#isOver) return
-    this.#begin()
-    this.#isOver = true
-    this.#recorder?.end(reason)
-    this.#file?.close()
-    if (this.#file === undefined || this.#vendor === undefined) return
-    const ms = this.#at()
-    const { onRecorded } = this.#options
-    onRecorded({ file: this.#file.path, vendor: this.#vendor, status: this.#status, ms })
-  }
-
-  #begin(): void {
-    if (this.#recorder !== undefined || this.#vendor === undefined || this.#isOver) return
-    const { request, count } = this.#exchange
-    const name = recordingName(`${stampOf(this.#createdAt)}-${this.#vendor}-${count}`)
-    this.#file = this.#options.directory.create(name, { createdAt: this.#createdAt })
-    const isWhole = request.complete && this.#bodyBytes <= MAX_BODY_BYTES
+  const begin = (): void => {
+    if (recorder !== undefined || vendor === undefined || isOver) return
+    file = directory.create(recordingName(`${stampOf(createdAt)}-${vendor}-${count}`), {
+      createdAt,
+    })
+    const isWhole = request.complete && bodyBytes <= MAX_BODY_BYTES
     const sent = {
       method: request.method ?? 'POST',
-      url: this.#url,
+      url,
       headers: joined(request.headersDistinct),
-      body: isWhole ? Buffer.concat(this.#body).toString() : undefined,
+      body: isWhole ? Buffer.concat(body).toString() : undefined,
     }
-    const write = this.#file?.write ?? (() => false)
-    this.#recorder = new CallRecorder(sent, { call: 1, at: () => this.#at(), write })
-    this.#body = []
+    recorder = new CallRecorder(sent, { call: 1, at, write: file?.write ?? (() => false) })
+    body = []
   }
 
-  #at(): number {
-    return monotonicNow(this.#options.clock) - this.#startedAt
+  request.once('end', begin)
+  return {
+    requestChunk(chunk: Buffer): void {
+      bodyBytes += chunk.length
+      if (bodyBytes > MAX_BODY_BYTES || vendor === undefined) body = []
+      else body.push(chunk)
+    },
+    response({ statusCode = 0, headersDistinct }: IncomingMessage): void {
+      // Some servers refuse a request before they have read it.
+      begin()
+      status = statusCode
+      recorder?.response(status, joined(headersDistinct))
+    },
+    chunk: (bytes: Buffer) => recorder?.chunk(bytes),
+    end(reason: 'complete' | 'aborted' | 'failed'): void {
+      if (isOver) return
+      begin()
+      isOver = true
+      recorder?.end(reason)
+      file?.close()
+      if (file === undefined || vendor === undefined) return
+      onRecorded({ file: file.path, vendor, status, ms: at() })
+    },
   }
 }
 

@@ -18,7 +18,8 @@ import {
 import { usageFault } from '../command.ts'
 import { Script } from '../demo/script.ts'
 import type { CodexSetting } from '../serve/codex.ts'
-import { type Configuration, readSecret } from '../serve/configuration.ts'
+import type { Configuration } from '../serve/configuration.ts'
+import { readSecret } from '../serve/secrets.ts'
 import { messageOf } from '../text.ts'
 
 const INSTALL = 'Install a current one: npm install -g @openai/codex'

@@ -20,7 +20,7 @@ import {
 import type { ProcessHealth, Provider } from '../../providers/provider.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
-import type { Environment } from './configuration.ts'
+import { type Environment, readSecret } from './secrets.ts'
 import {
   baseUrlSchema,
   decodePart,
@@ -100,7 +100,6 @@ export function decodeCodexSetting(value: unknown, file: string, folder: string)
 
 interface CodexDeps {
   readonly env: Environment
-  readonly readSecret: (env: Environment, variable: string) => string | undefined
   readonly store: StoreChoice
   readonly onLog?: ((line: string) => void) | undefined
 }
@@ -185,7 +184,7 @@ function startable(setting: CodexSetting, deps: CodexDeps, role: Role): CodexPro
 /** The API that codex calls, and the environment with its key. */
 function codexAccess(
   { baseUrl, keyVariable, login }: CodexSetting,
-  { env, readSecret }: CodexDeps,
+  { env }: CodexDeps,
 ): Pick<CodexProviderOptions, 'modelProvider' | 'env'> {
   if (login !== undefined) return { modelProvider: { baseUrl, usesLogin: true }, env }
   const modelProvider = { baseUrl: baseUrl ?? BASE_URL }

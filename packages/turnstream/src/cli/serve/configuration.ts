@@ -10,6 +10,7 @@ import { errorCode, fileFault, type Options, parseOptions, UsageError } from '..
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
 import { type CodexSetting, decodeCodexSetting } from './codex.ts'
+import { type Environment, readSecret } from './secrets.ts'
 import {
   baseUrlSchema,
   countSchema,
@@ -34,24 +35,6 @@ import { parseStore, type StoreChoice } from './store.ts'
 import { decodeToolSettings, type ToolSetting } from './tool-settings.ts'
 
 export const CONFIG_FILE = 'turnstream.config.json'
-
-export type Environment = Readonly<Record<string, string | undefined>>
-
-/** An environment variable, or the content of the file that `<name>_FILE` names. An empty variable counts as unset. */
-export function readSecret(env: Environment, name: string): string | undefined {
-  const value = env[name]?.trim() || undefined
-  const file = env[`${name}_FILE`]?.trim() || undefined
-  if (file === undefined) return value
-  if (value !== undefined) throw new UsageError(`${name} and ${name}_FILE are both set: keep one`)
-  let content: string
-  try {
-    content = readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    throw new UsageError(`${name}_FILE cannot be read: ${fileFault(error, file)}`)
-  }
-  if (content === '') throw new UsageError(`${name}_FILE names an empty file: ${file}`)
-  return content
-}
 
 export const CONFIG_OPTION = {
   value: 'file',

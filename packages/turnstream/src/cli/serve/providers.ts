@@ -24,12 +24,8 @@ import { DEMO_MODELS, demoRecordings } from '../demo/recordings.ts'
 import { POSTCARD_TOOL, TOOL_MODELS } from '../demo/tool-models.ts'
 import { readCassetteModels } from './cassette-models.ts'
 import { configuredCodex } from './codex.ts'
-import {
-  type Configuration,
-  type Environment,
-  type ProviderSetting,
-  readSecret,
-} from './configuration.ts'
+import type { Configuration, ProviderSetting } from './configuration.ts'
+import { type Environment, readSecret } from './secrets.ts'
 import { storeSecrets } from './store.ts'
 import { toolVariables } from './tool-settings.ts'
 
@@ -117,8 +113,7 @@ export function activeProviders(
   const { env, settings, codex, store, isForCodex = false } = configuration
   const plans = providerPlans(configuration)
   const real = plans.flatMap((plan) => createProvider(plan, readKey(plan, env), observeCall) ?? [])
-  const deps = { env, readSecret, store, onLog: onCodexLog }
-  if (codex !== undefined) real.push(configuredCodex(codex, deps))
+  if (codex !== undefined) real.push(configuredCodex(codex, { env, store, onLog: onCodexLog }))
   const all = [...real, scripted(configuration)]
   const wanted = settings.defaultProvider ?? (isForCodex ? CODEX_ID : undefined)
   if (wanted === undefined) return all

@@ -6,7 +6,6 @@ import { redacting } from '@turnstream/core/internal/protocol/redaction'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import { CODEX_ID } from '../../providers/provider.ts'
 import { ANY_ORIGIN, LOOPBACK_NAMES } from '../../server/web/origins.ts'
-import type { ConfiguredProvider, Providers } from '../../turns/providers.ts'
 import { type Command, EXIT, type Options, reportFailure, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import {
@@ -16,10 +15,10 @@ import {
   type Configuration,
   parseSources,
   readConfiguration,
-  readSecret,
   SETTING_OPTIONS,
 } from './configuration.ts'
 import { createLogger } from './logger.ts'
+import { readSecret } from './secrets.ts'
 import {
   activeProviders,
   collectSecrets,
@@ -31,18 +30,12 @@ import {
 import { SECRET_NAMES, SETTINGS, type Setting, type Settings, toVariable } from './settings.ts'
 import { StartError, storeSecrets } from './store.ts'
 import { toolUrl, toolVariables } from './tool-settings.ts'
-import { type ToolPlan, toolPlans } from './tools.ts'
+import { toolPlans } from './tools.ts'
 import { TurnRecorder } from './turn-recorder.ts'
 
-type Run = Command['run']
-
-const runGateway = async (
-  args: string[],
-  terminal: Terminal,
-  isForCodex: boolean,
-): ReturnType<Run> => {
+const runGateway = async (args: string[], terminal: Terminal, isForCodex: boolean) => {
   const onCodexLog = (line: string): void => logger.info(`codex: ${line}`)
-  const options = parseServeOptions(args, terminal, { isForCodex, onCodexLog })
+  const options = parseServeOptions(args, terminal, isForCodex, onCodexLog)
   const { json, redact, settings } = options
   const logger = createLogger(terminal, { json, redact, logContent: settings.logContent })
   terminal.onCrash((error) => {
@@ -101,30 +94,14 @@ the key "codex" of turnstream.config.json names another Responses API, models an
   run: (args, terminal) => runGateway(args, terminal, true),
 }
 
-interface CodexMode {
-  readonly isForCodex?: boolean
-  readonly onCodexLog?: (line: string) => void
-}
-
-export interface ServeOptions extends Configuration {
-  readonly json: boolean
-  readonly instance: string
-  /** The default one first. */
-  readonly providers: readonly ConfiguredProvider[]
-  /** The same, with the aliases. */
-  readonly models: Providers
-  readonly tools: readonly ToolPlan[]
-  readonly recorder: TurnRecorder | undefined
-  readonly secrets: readonly string[]
-  readonly redact: (text: string) => string
-  readonly warnings: readonly string[]
-}
+export type ServeOptions = ReturnType<typeof parseServeOptions>
 
 export function parseServeOptions(
   args: string[],
   terminal: Pick<Terminal, 'env' | 'cwd'>,
-  { isForCodex = false, onCodexLog }: CodexMode = {},
-): ServeOptions {
+  isForCodex = false,
+  onCodexLog?: (line: string) => void,
+) {
   const { json, sources } = parseSources(args, terminal, isForCodex ? CODEX_OPTIONS : {})
   const configuration = readConfiguration({ ...sources, isForCodex })
   const { settings } = configuration
@@ -138,7 +115,9 @@ export function parseServeOptions(
     ...configuration,
     json,
     instance: settings.instance ?? `${hostname()}:${process.pid}`,
+    /** The default one first. */
     providers,
+    /** The same, with the aliases. */
     models: withAliases(providers, configuration),
     recorder,
     tools: toolPlans(configuration),

@@ -11,8 +11,9 @@ import type { ToolSource } from '../../turns/tool-sources.ts'
 import type { Tool } from '../../turns/tools.ts'
 import { UsageError } from '../command.ts'
 import { messageOf } from '../text.ts'
-import { type Configuration, type Environment, readSecret } from './configuration.ts'
+import type { Configuration } from './configuration.ts'
 import type { Logger } from './logger.ts'
+import { type Environment, readSecret } from './secrets.ts'
 import { StartError } from './store.ts'
 import {
   type HttpToolSetting,

@@ -8,7 +8,7 @@ import { DATA_FILE } from '../../log/embedded/data-file.ts'
 import { EmbeddedLog } from '../../log/embedded/embedded-log.ts'
 import { START } from '../../log/offsets.ts'
 import { logOf } from '../../log/tenants.ts'
-import { defineCommand, EXIT, type ExitCode, reportFailure, UsageError } from '../command.ts'
+import { CommandError, defineCommand, EXIT, type ExitCode, UsageError } from '../command.ts'
 import { CONFIG_OPTION, readConfiguration } from '../serve/configuration.ts'
 import { openStore, type StoreOptions, storeFault } from '../serve/store.ts'
 import { type Terminal, throttled } from '../terminal.ts'
@@ -190,16 +190,15 @@ async function* allItems<T>(list: (page: PageOptions) => Promise<Page<T>>): Asyn
 interface StoreValues extends Pick<StoreOptions, 'onDamage'> {
   readonly store?: string | undefined
   readonly config?: string | undefined
-  readonly json: boolean
   readonly mustExist: boolean
 }
 
 /** Nothing expires while turns are copied. */
 const NEVER_MS = 1e15
 
-/** Opens the store that a server would use here and closes it afterwards. Reports why it cannot be opened. */
+/** Opens the store that a server would use here and closes it afterwards. CommandError if it fails. */
 export async function withStore(
-  { store: flag, config, json, mustExist, onDamage }: StoreValues,
+  { store: flag, config, mustExist, onDamage }: StoreValues,
   terminal: Terminal,
   use: (log: TurnLog) => Promise<ExitCode>,
 ): Promise<ExitCode> {
@@ -223,6 +222,6 @@ export async function withStore(
     }
   } catch (error) {
     if (!(error instanceof TurnstreamError)) throw error
-    return reportFailure({ code: error.code, message: storeFault(store, error) }, terminal, json)
+    throw new CommandError(error.code, storeFault(store, error), { cause: error })
   }
 }
