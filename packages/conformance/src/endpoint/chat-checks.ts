@@ -1,3 +1,4 @@
+import { bearer } from '@turnstream/core/internal/formats/vendor-request'
 import {
   answerFault,
   callsOf,
@@ -25,7 +26,7 @@ import {
   Tester,
   WEATHER,
 } from './exchange.ts'
-import { bearer, type HttpCall } from './http.ts'
+import type { HttpCall } from './http.ts'
 
 const ask = (content: string) => ({ messages: [{ role: 'user', content }] })
 const REPEAT = ask(PROMPTS.repeat)

@@ -24,9 +24,7 @@ import {
 } from './fault.ts'
 import { type NamedEvent, recordsIn, type SseRecording } from './recording.ts'
 
-function choicesOf({ json }: NamedEvent): Record<string, unknown>[] {
-  return recordsIn(json['choices'])
-}
+const choicesOf = ({ json }: NamedEvent): Record<string, unknown>[] => recordsIn(json['choices'])
 
 function deltasOf(events: readonly NamedEvent[]): Json[] {
   return events.flatMap(choicesOf).map(({ delta }) => (isRecord(delta) ? delta : {}))
@@ -159,9 +157,7 @@ function errorIn({ events }: SseRecording): unknown {
   return events.map(({ json }) => json['error']).find((error) => error)
 }
 
-function answersOf({ events }: SseRecording): readonly NamedEvent[] {
-  return events.filter(({ json }) => !json['error'])
-}
+const answersOf = ({ events }: SseRecording) => events.filter(({ json }) => !json['error'])
 
 /** Without what all of them have. */
 function shownChunk(chunk: NamedEvent | undefined): string {

@@ -1,9 +1,7 @@
 import { type Fault, type Json, type NamedRule, rule, shown } from './fault.ts'
 import type { SseRecording } from './recording.ts'
 
-export function typeOf({ json }: { readonly json: Json }): string {
-  return shown(json['type'])
-}
+export const typeOf = ({ json }: { readonly json: Json }): string => shown(json['type'])
 
 /** The first fault in the frames of a stream. `nameFault` is one in the names of its events. */
 export function frameFault(

@@ -54,16 +54,10 @@ export function rule(
 }
 
 export function firstOf<Value>(values: readonly Value[], check: Rule<Value>): Fault | undefined {
-  for (const value of values) {
-    const fault = check(value)
-    if (fault !== undefined) return fault
-  }
-  return undefined
+  return values.map(check).find((fault) => fault !== undefined)
 }
 
-export function came({ status, body }: PlainAnswer): string {
-  return `status ${status}: ${shown(body)}`
-}
+export const came = ({ status, body }: PlainAnswer): string => `status ${status}: ${shown(body)}`
 
 export function okFault(answer: PlainAnswer): Fault | undefined {
   return answer.status === 200 ? undefined : { expected: 'status 200', came: came(answer) }
@@ -92,9 +86,7 @@ export function refusalRule(shape: string, isShaped: (json: Json, status: number
   }
 }
 
-export function isText(value: unknown): value is string {
-  return typeof value === 'string'
-}
+export const isText = (value: unknown): value is string => typeof value === 'string'
 
 export const isWord: Test = (value) => isText(value) && value !== ''
 

@@ -33,10 +33,6 @@ export function failureReason(error: unknown): string {
   return reason
 }
 
-export function bearer(key: string | undefined): Readonly<Record<string, string>> {
-  return key === undefined ? {} : { authorization: `Bearer ${key}` }
-}
-
 export const LOOK_LIMIT_MS = 5000
 
 /** More than any model list or any response to the doctor. */
@@ -94,6 +90,4 @@ export function send({ url, headers, body, method }: Omit<HttpCall, 'clock'>, si
   })
 }
 
-export function tooLate(limitMs: number): NoAnswer {
-  return { reason: `no response within ${limitMs / 1000} s` }
-}
+export const tooLate = (limitMs: number) => ({ reason: `no response within ${limitMs / 1000} s` })

@@ -46,9 +46,7 @@ const TOOL = { ...named, input_schema }
 
 const MAX_TOKENS = 4096
 
-function ask(content: string) {
-  return { max_tokens: MAX_TOKENS, messages: [{ role: 'user', content }] }
-}
+const ask = (content: string) => ({ max_tokens: MAX_TOKENS, messages: [{ role: 'user', content }] })
 
 const COUNT = ask(PROMPTS.count)
 const REPEAT = ask(PROMPTS.repeat)

@@ -109,9 +109,7 @@ export const MESSAGES_RULES: readonly NamedRule[] = [
   ),
 ]
 
-function isHeartbeat(type: string): boolean {
-  return /^(?:heartbeat|keep_?-?alive|ping)$/.test(type)
-}
+const isHeartbeat = (type: string): boolean => /^(?:heartbeat|keep_?-?alive|ping)$/.test(type)
 
 function findHeartbeat({ events }: SseRecording): Finding {
   const other = events.find((event) => isHeartbeat(typeOf(event)) && typeOf(event) !== 'ping')
@@ -169,9 +167,7 @@ const DELTAS: Readonly<Record<string, readonly string[]>> = {
   server_tool_use: ['input_json_delta'],
 }
 
-function indexOf({ index }: Json): number {
-  return typeof index === 'number' ? index : -1
-}
+const indexOf = ({ index }: Json): number => (typeof index === 'number' ? index : -1)
 
 function deltaFault(stream: SseRecording): Fault | undefined {
   const blocks = startedBlocks(stream)
@@ -192,9 +188,7 @@ function deltaFault(stream: SseRecording): Fault | undefined {
   return { expected: 'tool_use that starts with input: {}', came: shown(call) }
 }
 
-function isEmptyObject(value: unknown): boolean {
-  return isRecord(value) && Object.keys(value).length === 0
-}
+const isEmptyObject = (value: unknown) => isRecord(value) && Object.keys(value).length === 0
 
 function findEnd(stream: SseRecording): Finding {
   // An error also ends a stream; another rule reports it.

@@ -123,6 +123,4 @@ function timed(events: readonly SseEvent[], atMs: number) {
   return events.map((event) => ({ ...event, atMs }))
 }
 
-export function recordsIn(list: unknown): Record<string, unknown>[] {
-  return Array.isArray(list) ? list.filter(isRecord) : []
-}
+export const recordsIn = (list: unknown) => (Array.isArray(list) ? list.filter(isRecord) : [])

@@ -1,3 +1,4 @@
+import { bearer } from '@turnstream/core/internal/formats/vendor-request'
 import {
   type Answered,
   decoded,
@@ -11,7 +12,7 @@ import {
   WEATHER,
 } from './exchange.ts'
 import { jsonIn } from './fault.ts'
-import { bearer, call, type HttpCall } from './http.ts'
+import { call, type HttpCall } from './http.ts'
 import { judgeResponses, type ResponsesRecord } from './responses-judge.ts'
 import { comparable, numberOf, responseId } from './responses-rules.ts'
 import { offersBackground } from './responses-stored.ts'
@@ -60,10 +61,6 @@ export class ResponsesTester extends Tester {
     const unstored = await this.#post('an answer that is not stored', { store: false, input })
     const background = await this.#post('an answer in the background', { background: true, input })
     const hasBackground = offersBackground(background)
-    const polled = hasBackground ? await this.#poll(idOf(background) ?? '') : undefined
-    const unstoredBackground = hasBackground
-      ? await this.quick(this.plain({ background: true, store: false, input }))
-      : undefined
     return {
       answer,
       text,
@@ -73,8 +70,10 @@ export class ResponsesTester extends Tester {
       next,
       unstored,
       background,
-      polled,
-      unstoredBackground,
+      polled: hasBackground ? await this.#poll(idOf(background) ?? '') : undefined,
+      unstoredBackground: hasBackground
+        ? await this.quick(this.plain({ background: true, store: false, input }))
+        : undefined,
       resume: await this.#resume(hasBackground),
       cancel: hasBackground ? await this.#cancel() : undefined,
       refusals: await this.#refusals(),

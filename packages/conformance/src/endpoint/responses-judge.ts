@@ -62,7 +62,10 @@ export function judgeResponses(record: ResponsesRecord): Check[] {
     cancelCheck(record.cancel),
     deleteCheck(record.deletion, id),
     ...refusalChecks(record),
-    truncationCheck(record.broken, 'an error when the provider breaks off', hasFailed),
+    truncationCheck(record.broken, 'an error when the provider breaks off', (types) => {
+      const hasError = types.includes('error') || types.includes('response.failed')
+      return hasError && !types.includes('response.completed')
+    }),
     ...(isStream(text) ? measurements(text) : []),
   ]
 }
@@ -87,9 +90,4 @@ function refusalChecks({ refusals, next }: ResponsesRecord): Check[] {
       : skipped('unknown previous', 'not offered'),
     refusalCheck('wrong key', wrongKey, [401], refusalFault),
   ]
-}
-
-function hasFailed(types: readonly unknown[]): boolean {
-  const hasError = types.includes('error') || types.includes('response.failed')
-  return hasError && !types.includes('response.completed')
 }

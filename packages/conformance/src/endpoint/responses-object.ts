@@ -99,9 +99,7 @@ export function itemIdFault({ type, id }: Json): Fault | undefined {
 }
 
 /** The fault of an item that is not as clients decode it. */
-export function itemFault(item: Json): Fault | undefined {
-  return fieldFault(itemFields(item))
-}
+export const itemFault = (item: Json): Fault | undefined => fieldFault(itemFields(item))
 
 const STATUSES: readonly unknown[] = ['in_progress', 'completed', 'incomplete']
 const isStatus: Test = (value) => STATUSES.includes(value)
@@ -130,11 +128,7 @@ function itemFields(item: Json): readonly Field[] {
   }
 }
 
-const MAX_CALL_ID_CHARS = 64
-
-function isCallId(value: unknown): boolean {
-  return isText(value) && value !== '' && value.length <= MAX_CALL_ID_CHARS
-}
+const isCallId: Test = (value) => isText(value) && /^.{1,64}$/s.test(value)
 
 function partFields({ type, text, annotations, logprobs }: Json): Field[] {
   if (type !== 'output_text') return []
@@ -146,9 +140,7 @@ function partFields({ type, text, annotations, logprobs }: Json): Field[] {
   ]
 }
 
-export function outputOf(response: Json): Json[] {
-  return recordsIn(response['output'])
-}
+export const outputOf = (response: Json): Json[] => recordsIn(response['output'])
 
 function textOf(response: Json): string {
   const parts = outputOf(response).flatMap((item) => recordsIn(item['content']))
@@ -184,6 +176,4 @@ export const refusalFault = refusalRule(
 const NOT_OFFERED = new Set([404, 405, 501])
 
 /** Whether a server does not know a route that the standard makes optional. */
-export function isNotOffered(answer: Pick<Answer, 'status'>): boolean {
-  return NOT_OFFERED.has(answer.status)
-}
+export const isNotOffered = (answer: Pick<Answer, 'status'>) => NOT_OFFERED.has(answer.status)

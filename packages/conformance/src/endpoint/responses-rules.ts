@@ -66,9 +66,7 @@ function responsesIn(stream: SseRecording): Json[] {
   return eventsOf(stream).flatMap(({ response }) => (isRecord(response) ? [response] : []))
 }
 
-export function terminalsOf(stream: SseRecording): Json[] {
-  return ofType(stream, ...TERMINALS)
-}
+export const terminalsOf = (stream: SseRecording): Json[] => ofType(stream, ...TERMINALS)
 
 export function finalResponse(stream: SseRecording): Json | undefined {
   const response = terminalsOf(stream).at(-1)?.['response']
@@ -86,9 +84,7 @@ function doneEvents(stream: SseRecording): Json[] {
   return events.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 
-function placeOf({ output_index: index }: Json): number {
-  return typeof index === 'number' ? index : -1
-}
+const placeOf = ({ output_index: index }: Json): number => (typeof index === 'number' ? index : -1)
 
 function doneItems(stream: SseRecording): Json[] {
   return doneEvents(stream).flatMap(({ item }) => (isRecord(item) ? [item] : []))

@@ -67,9 +67,7 @@ export function inputItemsCheck(pages: ResponsesRecord['inputItems'], prompt: st
   return optionalCheck(name, all, rule, 'a list, in pages and both orders')
 }
 
-function idsOf(answer: Answer): unknown[] {
-  return recordsIn(jsonIn(answer)?.['data']).map(({ id }) => id)
-}
+const idsOf = (answer: Answer): unknown[] => recordsIn(jsonIn(answer)?.['data']).map(({ id }) => id)
 
 function listFault(answer: Answer, prompt: string): Fault | undefined {
   const expected = '{"object":"list","data","first_id","last_id","has_more"} with the input'
