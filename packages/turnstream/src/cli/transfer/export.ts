@@ -42,23 +42,27 @@ store must not be in use. Nothing expires during the export.`,
   async run({ values }, terminal) {
     const { thread, json } = values
     const tenant = parseTenant(values.tenant)
-    const task = new Export(terminal)
-    const onDamage = (error: TurnstreamError) => task.warnOfDamage(error)
+    const { counts, warn, exportThread } = createExport(terminal)
+    let isIncomplete = false
+    const onDamage = ({ message }: TurnstreamError): void => {
+      isIncomplete = true
+      warn(`${message}. Threads and turns may be missing from the export`)
+    }
     return await withStore({ ...values, mustExist: true, onDamage }, terminal, async (log) => {
       const { write, clock, progress } = terminal
       await write(formatHeader(clock.now()))
       try {
         for await (const each of selectThreads(log, tenant, thread)) {
-          await task.thread(logOf(log, each.tenant), each.tenant, each.threadId)
+          await exportThread(logOf(log, each.tenant), each.tenant, each.threadId)
         }
       } finally {
         progress('')
       }
-      await write(jsonLine({ end: task.counts }))
-      const { turns, threads, open, damaged } = task.counts
+      await write(jsonLine({ end: counts }))
+      const { turns, threads, open, damaged } = counts
       const skipped = `${open} in progress and ${damaged} damaged skipped`
       if (!json) terminal.writeError(`${turns} turns of ${threads} threads exported, ${skipped}\n`)
-      return damaged > 0 || task.isIncomplete ? EXIT.failed : EXIT.done
+      return damaged > 0 || isIncomplete ? EXIT.failed : EXIT.done
     })
   },
 })
@@ -68,76 +72,65 @@ export function parseTenant(name: string | undefined): string | undefined {
   throw new UsageError('--tenant must be lower-case letters, digits, - and _')
 }
 
-class Export {
-  readonly counts = { threads: 0, turns: 0, open: 0, expired: 0, damaged: 0 }
-  readonly #terminal: Terminal
-  readonly #show: (text: () => string) => void
+function createExport({ write, writeError, progress, clock }: Terminal) {
+  const counts = { threads: 0, turns: 0, open: 0, expired: 0, damaged: 0 }
+  const show = throttled(clock, progress)
 
-  constructor(terminal: Terminal) {
-    this.#terminal = terminal
-    this.#show = throttled(terminal.clock, terminal.progress)
+  function warn(sentence: string): void {
+    progress('')
+    writeError(`turnstream: ${sentence}\n`)
   }
 
-  async thread(log: TurnLog, tenant: string, threadId: string): Promise<void> {
-    await this.#unlessDamaged(`thread ${threadId}`, tenant, async () => {
-      const record = await log.getThread(threadId)
-      if (record === undefined) return
-      const { creation: _creation, version: _version, ...thread } = record
-      await this.#terminal.write(jsonLine({ thread: { tenant, ...thread } }))
-      this.counts.threads += 1
-    })
-    for await (const place of turnPlacesOf(log, threadId)) {
-      const isDamaged = place instanceof TurnstreamError
-      const name = isDamaged ? `a turn of thread ${threadId}` : `turn ${place.turnId}`
-      await this.#unlessDamaged(name, tenant, async () => {
-        if (isDamaged) throw place
-        const { turnId, replacedBy } = place
-        const record = await log.getTurn(turnId)
-        if (record === undefined) return
-        await this.#turn(log, tenant, { ...record, ...(replacedBy && { replacedBy }) })
-      })
-    }
-  }
-
-  async #turn(log: TurnLog, tenant: string, record: ListedTurn): Promise<void> {
-    // Content that is deleted soon must not live on in a file.
-    if (record.expired || record.contentMs !== undefined) {
-      this.counts.expired += 1
-    } else if (!record.sealed) {
-      this.counts.open += 1
-      this.#warn(`turn ${record.turnId} of tenant ${tenant} is in progress and was skipped`)
-    } else {
-      // The turn is read completely before it is written, so damaged turns are never exported in part.
-      for await (const _ of turnLines(log, tenant, record));
-      for await (const line of turnLines(log, tenant, record)) await this.#terminal.write(line)
-      this.counts.turns += 1
-      this.#show(() => `${this.counts.turns} turns`)
-    }
-  }
-
-  async #unlessDamaged(name: string, tenant: string, task: () => Promise<void>): Promise<void> {
+  async function unlessDamaged(name: string, tenant: string, task: () => Promise<void>) {
     try {
       await task()
     } catch (error) {
       // Deleted or expired meanwhile. Without its last line, an import ignores what was written.
       if (isTurnMissing(error)) return
       if (!hasCode(error, 'STORE_CORRUPT')) throw error
-      this.counts.damaged += 1
-      this.#warn(`${name} of tenant ${tenant} is damaged and was skipped: ${error.message}`)
+      counts.damaged += 1
+      warn(`${name} of tenant ${tenant} is damaged and was skipped: ${error.message}`)
     }
   }
 
-  isIncomplete = false
-
-  warnOfDamage(error: TurnstreamError): void {
-    this.isIncomplete = true
-    this.#warn(`${error.message}. Threads and turns may be missing from the export`)
+  async function exportTurn(log: TurnLog, tenant: string, record: ListedTurn): Promise<void> {
+    // Content that is deleted soon must not live on in a file.
+    if (record.expired || record.contentMs !== undefined) {
+      counts.expired += 1
+    } else if (!record.sealed) {
+      counts.open += 1
+      warn(`turn ${record.turnId} of tenant ${tenant} is in progress and was skipped`)
+    } else {
+      // The turn is read completely before it is written, so damaged turns are never exported in part.
+      for await (const _ of turnLines(log, tenant, record));
+      for await (const line of turnLines(log, tenant, record)) await write(line)
+      counts.turns += 1
+      show(() => `${counts.turns} turns`)
+    }
   }
 
-  #warn(sentence: string): void {
-    this.#terminal.progress('')
-    this.#terminal.writeError(`turnstream: ${sentence}\n`)
+  async function exportThread(log: TurnLog, tenant: string, threadId: string): Promise<void> {
+    await unlessDamaged(`thread ${threadId}`, tenant, async () => {
+      const record = await log.getThread(threadId)
+      if (record === undefined) return
+      const { creation: _creation, version: _version, ...thread } = record
+      await write(jsonLine({ thread: { tenant, ...thread } }))
+      counts.threads += 1
+    })
+    for await (const place of turnPlacesOf(log, threadId)) {
+      const isDamaged = place instanceof TurnstreamError
+      const name = isDamaged ? `a turn of thread ${threadId}` : `turn ${place.turnId}`
+      await unlessDamaged(name, tenant, async () => {
+        if (isDamaged) throw place
+        const { turnId, replacedBy } = place
+        const record = await log.getTurn(turnId)
+        if (record === undefined) return
+        await exportTurn(log, tenant, { ...record, ...(replacedBy && { replacedBy }) })
+      })
+    }
   }
+
+  return { counts, warn, exportThread }
 }
 
 /** The lines of an ended turn, as an import compares them. */

@@ -71,9 +71,8 @@ export type PartLine = Extract<Line, { event: unknown } | { output: unknown } | 
 
 const headerSchema = z.object({ format: z.literal(FORMAT), version: z.int() })
 
-export function formatHeader(now: number): string {
-  return jsonLine({ format: FORMAT, version: VERSION, exportedAt: now })
-}
+export const formatHeader = (exportedAt: number) =>
+  jsonLine({ format: FORMAT, version: VERSION, exportedAt })
 
 /** Reads the lines after the header. UsageError names the first unreadable line. */
 export async function* readExport(input: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {

@@ -32,17 +32,17 @@ named. An embedded store must not be in use; it is created if it does not exist.
       // Checks the header before a store is created.
       const first = await lines.next()
       return await withStore({ ...values, mustExist: false }, terminal, async (log) => {
-        const task = new Import(log, terminal)
+        const { counts, take, finish } = createImport(log, terminal)
         try {
-          if (first.done !== true) await task.take(first.value)
-          for await (const line of lines) await task.take(line)
+          if (first.done !== true) await take(first.value)
+          for await (const line of lines) await take(line)
         } finally {
-          await task.finish()
+          await finish()
         }
-        const { imported, skipped, refused, complete } = task.counts
+        const { imported, skipped, refused, complete } = counts
         const cut = complete ? '' : '; the export is cut off'
         const text = `${imported} turns imported, ${skipped} skipped, ${refused} refused${cut}\n`
-        await terminal.write(values.json ? jsonLine(task.counts) : text)
+        await terminal.write(values.json ? jsonLine(counts) : text)
         return refused > 0 || !complete ? EXIT.failed : EXIT.done
       })
     } finally {
@@ -52,63 +52,56 @@ named. An embedded store must not be in use; it is created if it does not exist.
   },
 })
 
-class Import {
+function createImport(store: TurnLog, { clock, status, writeError }: Terminal) {
   /** `complete`: the last line of the export was read. */
-  readonly counts = { imported: 0, skipped: 0, refused: 0, complete: false }
-  readonly #log: TurnLog
-  readonly #terminal: Terminal
-  readonly #show: (text: () => string) => void
+  const counts = { imported: 0, skipped: 0, refused: 0, complete: false }
+  const show = throttled(clock, status)
   /** Undefined between turns, and after a turn was refused. */
-  #open: TurnTarget | undefined
+  let open: TurnTarget | undefined
 
-  constructor(log: TurnLog, terminal: Terminal) {
-    this.#log = log
-    this.#terminal = terminal
-    this.#show = throttled(terminal.clock, terminal.status)
-  }
-
-  async take(line: Line): Promise<void> {
-    if ('end' in line || 'thread' in line || 'turn' in line) await this.finish()
-    if ('end' in line) this.counts.complete = true
+  async function take(line: Line): Promise<void> {
+    if ('end' in line || 'thread' in line || 'turn' in line) await finish()
+    if ('end' in line) counts.complete = true
     else if ('thread' in line) {
       const { tenant, ...thread } = line.thread
-      const log = logOf(this.#log, tenant)
+      const log = logOf(store, tenant)
       // An existing thread is not changed.
       if ((await log.getThread(thread.threadId)) === undefined) await log.putThread(thread)
-    } else await this.#takePart(line)
+    } else await takePart(line)
   }
 
   /** Removes an incomplete turn. */
-  async finish(): Promise<void> {
-    if (this.#open !== undefined) await this.#refuse(this.#open.turn, 'its end is missing')
-    this.#terminal.status('')
+  async function finish(): Promise<void> {
+    if (open !== undefined) await refuse(open.turn, 'its end is missing')
+    status('')
   }
 
   /** Refuses a turn that cannot be imported and continues with the next. A store failure ends the import. */
-  async #takePart(line: { readonly turn: TurnLine } | PartLine): Promise<void> {
-    const turn = 'turn' in line ? line.turn : this.#open?.turn
+  async function takePart(line: { readonly turn: TurnLine } | PartLine): Promise<void> {
+    const turn = 'turn' in line ? line.turn : open?.turn
     try {
-      if ('turn' in line) this.#open = await openTarget(this.#log, line.turn)
-      else await this.#open?.take(line)
+      if ('turn' in line) open = await openTarget(store, line.turn)
+      else await open?.take(line)
     } catch (error) {
       if (turn === undefined || !isTurnError(error)) throw error
-      await this.#refuse(turn, error.message)
+      await refuse(turn, error.message)
     }
-    if (!('sealed' in line) || this.#open === undefined) return
-    this.counts[this.#open.isNew ? 'imported' : 'skipped'] += 1
-    this.#open = undefined
-    this.#show(() => `${this.counts.imported} turns imported`)
+    if (!('sealed' in line) || open === undefined) return
+    counts[open.isNew ? 'imported' : 'skipped'] += 1
+    open = undefined
+    show(() => `${counts.imported} turns imported`)
   }
 
-  async #refuse({ tenant, turnId }: TurnLine, reason: string): Promise<void> {
-    const { status, writeError } = this.#terminal
-    const target = this.#open
-    this.#open = undefined
-    this.counts.refused += 1
+  async function refuse({ tenant, turnId }: TurnLine, reason: string): Promise<void> {
+    const target = open
+    open = undefined
+    counts.refused += 1
     status('')
     writeError(`turnstream: turn ${turnId} of tenant ${tenant} is refused: ${reason}\n`)
     await target?.discard()
   }
+
+  return { counts, take, finish }
 }
 
 class DifferentTurn extends Error {
