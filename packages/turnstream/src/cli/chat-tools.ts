@@ -73,6 +73,9 @@ export function parseAnswer(line: string): { approved: boolean; reason?: string 
 
 const MAX_TOOLS_BYTES = 1024 * 1024
 
+const isTool = (value: unknown): value is ClientTool =>
+  isRecord(value) && typeof value['name'] === 'string' && isRecord(value['parameters'])
+
 /** Reads the definitions of client tools. The gateway checks their details. */
 export function readTools(file: string, cwd: string): readonly ClientTool[] {
   let text: string
@@ -84,8 +87,4 @@ export function readTools(file: string, cwd: string): readonly ClientTool[] {
   const tools = text.length <= MAX_TOOLS_BYTES ? parseJsonSafe(text) : undefined
   if (Array.isArray(tools) && tools.every(isTool)) return tools
   throw new UsageError(`${file} must hold a JSON list of tools, each with name and parameters`)
-}
-
-function isTool(value: unknown): value is ClientTool {
-  return isRecord(value) && typeof value['name'] === 'string' && isRecord(value['parameters'])
 }

@@ -174,6 +174,4 @@ function fishLines({ name, words, options }: Completion, groups: readonly string
   return [`complete -c turnstream -n ${isFirst} -f -a ${quoted(words.join(' '))}`, ...flags]
 }
 
-function quoted(text: string): string {
-  return `'${text.replaceAll(/['\\]/g, String.raw`\$&`)}'`
-}
+const quoted = (text: string): string => `'${text.replaceAll(/['\\]/g, String.raw`\$&`)}'`

@@ -148,16 +148,13 @@ function checkHead(
 
 /** The format that reads most of the start of an input; undefined if none does. */
 function guessSource(head: Uint8Array, except: SourceName): SourceName | undefined {
-  let best: { name: SourceName; score: number } | undefined
-  for (const name of SOURCE_NAMES) {
-    const score = name === except ? 0 : scoreOf(name, head)
-    // codex also reads response.* notifications: prefer the narrower format.
-    const isBetter = best === undefined || score > best.score
-    if (score > 0 && (isBetter || (best?.name === 'codex' && score === best.score))) {
-      best = { name, score }
-    }
-  }
-  return best?.name
+  const scored = SOURCE_NAMES.filter((name) => name !== except)
+    .map((name) => ({ name, score: scoreOf(name, head) }))
+    .filter(({ score }) => score > 0)
+  const best = Math.max(...scored.map(({ score }) => score))
+  const names = scored.filter(({ score }) => score === best).map(({ name }) => name)
+  // codex also reads response.* notifications: prefer the narrower format.
+  return names.find((name) => name !== 'codex') ?? names[0]
 }
 
 function scoreOf(name: SourceName, head: Uint8Array): number {

@@ -166,9 +166,7 @@ function withoutKey(text: string, { tenant, name }: KeyName): string {
   return left.map((line) => line.text).join('\n')
 }
 
-export function readKeysFile(path: string): KeyEntry[] {
-  return naming(path, () => parseKeysFile(readText(path)))
-}
+export const readKeysFile = (path: string) => naming(path, () => parseKeysFile(readText(path)))
 
 /** Replaces the file atomically. Keeps mode and owner, because the server may run as another user. */
 function changeKeysFile(path: string, change: (text: string) => string): void {
@@ -234,6 +232,4 @@ function naming<T>(path: string, run: () => T): T {
   }
 }
 
-function invalid(detail: string): TurnstreamError {
-  return new TurnstreamError('KEYS_FILE_INVALID', detail)
-}
+const invalid = (detail: string) => new TurnstreamError('KEYS_FILE_INVALID', detail)

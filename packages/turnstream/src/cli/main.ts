@@ -74,7 +74,10 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   if (HELP_FLAGS.has(name)) return print(terminal, HELP)
   const group = COMMANDS.filter((each) => each.name.startsWith(`${name} `))
   const hasVerbs = group.length > 0
-  if (hasVerbs && HELP_FLAGS.has(rest[0] ?? '')) return print(terminal, verbHelp(name, group))
+  if (hasVerbs && HELP_FLAGS.has(rest[0] ?? '')) {
+    const usage = `Usage\n  turnstream ${name} <verb> [options]`
+    return print(terminal, `${usage}\n\nCommands\n${listOf(group)}\n`)
+  }
   let shown = hasVerbs ? `turnstream ${name}` : 'turnstream'
   try {
     const verbs = group.map((each) => each.name.slice(name.length + 1))
@@ -90,10 +93,6 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
     terminal.writeError(`turnstream: ${message}\nTry: ${shown} --help\n`)
     return EXIT.usage
   }
-}
-
-function verbHelp(word: string, commands: readonly Command[]): string {
-  return `Usage\n  turnstream ${word} <verb> [options]\n\nCommands\n${listOf(commands)}\n`
 }
 
 function findCommand(name: string): Command {

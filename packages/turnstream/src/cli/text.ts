@@ -32,17 +32,14 @@ function wrapLine(line: string, columns: number): string[] {
 }
 
 /** Removes quoted parts, from the first quotation mark to the last, because the quoted text may contain some. */
-export function withoutQuotes(text: string): string {
-  return text.replace(/["'`].*["'`]/s, '…')
-}
+export const withoutQuotes = (text: string): string => text.replace(/["'`].*["'`]/s, '…')
 
 export function megabytes(bytes: number): string {
   return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`
 }
 
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
+export const messageOf = (error: unknown) =>
+  error instanceof Error ? error.message : String(error)
 
 export function describeOutput(output: StreamOutput): { title: string; detail: string } {
   const { type } = output

@@ -20,9 +20,7 @@ const MAX_FILES = 10_000
 /** Reserved for the last line, which marks the recording as full. */
 const END_BYTES = 128
 
-export function recordingName(id: string): string {
-  return `rec-${id}.cassette.jsonl`
-}
+export const recordingName = (id: string): string => `rec-${id}.cassette.jsonl`
 
 /** The recordings of a directory, within its limits. One process at a time may use it. */
 export class CassetteDirectory {

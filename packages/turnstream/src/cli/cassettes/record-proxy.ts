@@ -182,7 +182,7 @@ function startRecording({ request, count }: Exchange, url: string, options: Reco
 
   request.once('end', begin)
   return {
-    requestChunk(chunk: Buffer): void {
+    requestChunk: (chunk: Buffer): void => {
       bodyBytes += chunk.length
       if (bodyBytes > MAX_BODY_BYTES || vendor === undefined) body = []
       else body.push(chunk)

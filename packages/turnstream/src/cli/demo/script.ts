@@ -86,6 +86,4 @@ export class Script {
 }
 
 /** Cuts a text as models do, mostly into words with the space before them, and loses none of it. */
-function piecesOf(text: string): string[] {
-  return text.match(/\s*\S{1,7}|\s+$/gu) ?? []
-}
+const piecesOf = (text: string): string[] => text.match(/\s*\S{1,7}|\s+$/gu) ?? []

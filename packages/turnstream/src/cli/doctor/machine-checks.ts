@@ -11,24 +11,16 @@ import { errorCode } from '../command.ts'
 import type { Settings } from '../serve/settings.ts'
 import { megabytes, messageOf } from '../text.ts'
 
-export interface Machine {
-  readonly nodeVersion: string
-  /** Available memory, and the heap limit of the engine. */
-  readonly freeBytes: number
-  readonly heapBytes: number
+export const thisMachine = () => ({
+  nodeVersion: process.versions.node,
+  /** Available memory, with the limit of a container, and the heap limit of the engine. */
+  freeBytes: process.availableMemory(),
+  heapBytes: getHeapStatistics().heap_size_limit,
   /** The open file limit; undefined when the system does not report it, Infinity when unlimited. */
-  readonly openFiles: number | undefined
-}
+  openFiles: openFilesLimit(),
+})
 
-export function thisMachine(): Machine {
-  return {
-    nodeVersion: process.versions.node,
-    // Includes the memory limit of a container.
-    freeBytes: process.availableMemory(),
-    heapBytes: getHeapStatistics().heap_size_limit,
-    openFiles: openFilesLimit(),
-  }
-}
+export type Machine = ReturnType<typeof thisMachine>
 
 /** As in package.json; a test compares them. */
 const LEAST_NODE = [20, 19] as const

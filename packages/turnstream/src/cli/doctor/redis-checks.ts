@@ -12,16 +12,7 @@ import type { ClockReading } from './machine-checks.ts'
 
 const STORE = checkNamed('store')
 
-interface RedisFacts {
-  readonly info: ReadonlyMap<string, string>
-  readonly roundTripMs: number
-  readonly time: ClockReading
-  /** The format of the keys with this prefix; undefined when there are none. */
-  readonly format: string | undefined
-  /** Why a write was refused; undefined when it was not. */
-  readonly refusal: string | undefined
-}
-
+type RedisFacts = Awaited<ReturnType<typeof readFacts>>
 type Send = (...args: string[]) => Promise<unknown>
 
 /** Checks a Redis and reads its clock, within the time limit of a check. Writes nothing. */
@@ -52,7 +43,7 @@ const lateError = () => new Error(tooLate(LOOK_LIMIT_MS).reason)
 /** The fastest of several tells of the network, a single one also of what else the machine does. */
 const ROUND_TRIPS = 5
 
-async function readFacts(send: Send, prefix: string, clock: Clock): Promise<RedisFacts> {
+async function readFacts(send: Send, prefix: string, clock: Clock) {
   const { format: formatKey } = new RedisKeys(prefix)
   let roundTripMs = Number.POSITIVE_INFINITY
   for (let count = 0; count < ROUND_TRIPS; count++) {
@@ -63,14 +54,16 @@ async function readFacts(send: Send, prefix: string, clock: Clock): Promise<Redi
   const from = clock.now()
   const [seconds, micros] = (await send('TIME')) as [string, string]
   const theirs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-  const time = { source: 'Redis', theirs, from, to: clock.now(), stepMs: 1 }
+  const time: ClockReading = { source: 'Redis', theirs, from, to: clock.now(), stepMs: 1 }
   const info = String(await send('INFO')).matchAll(/^(\w+):(.*?)\r?$/gm)
   const format = await send('GET', formatKey)
   return {
     info: new Map(Array.from(info, ([, name = '', value = '']) => [name, value])),
     roundTripMs,
     time,
+    /** The format of the keys with this prefix; undefined when there are none. */
     format: typeof format === 'string' ? format : undefined,
+    /** Why a write was refused; undefined when it was not. */
     refusal: await writeRefusal(send, formatKey),
   }
 }

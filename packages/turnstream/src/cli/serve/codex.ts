@@ -33,9 +33,7 @@ import type { StoreChoice } from './store.ts'
 /** The model of the agent: `agent` for its first one, or `agent/<model>`. */
 const AGENT = 'agent'
 
-function isAgentName(model: string): boolean {
-  return model === AGENT || model.startsWith(`${AGENT}/`)
-}
+const isAgentName = (model: string): boolean => model === AGENT || model.startsWith(`${AGENT}/`)
 
 const models = z.array(nameSchema).min(1, 'must be a list of at least one model')
 

@@ -9,7 +9,7 @@ import type { ModelAliases } from '../../turns/providers.ts'
 import { errorCode, fileFault, type Options, parseOptions, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
-import { type CodexSetting, decodeCodexSetting } from './codex.ts'
+import { decodeCodexSetting } from './codex.ts'
 import { type Environment, readSecret } from './secrets.ts'
 import {
   baseUrlSchema,
@@ -31,8 +31,8 @@ import {
   toVariable,
   variableSchema,
 } from './settings.ts'
-import { parseStore, type StoreChoice } from './store.ts'
-import { decodeToolSettings, type ToolSetting } from './tool-settings.ts'
+import { parseStore } from './store.ts'
+import { decodeToolSettings } from './tool-settings.ts'
 
 export const CONFIG_FILE = 'turnstream.config.json'
 
@@ -67,29 +67,19 @@ export interface ConfigurationSources {
   readonly isForCodex?: boolean
 }
 
-export interface Configuration extends ConfigurationSources {
-  readonly settings: Settings
-  /** The same with the origin of each. */
-  readonly entries: readonly SettingEntry[]
-  readonly store: StoreChoice
-  readonly providerSettings: ProviderSettings
-  readonly aliases: ModelAliases
-  readonly toolSettings: readonly ToolSetting[]
-  /** The directory of the file: where modules of tools are found, and MCP servers run. */
-  readonly folder: string
-  readonly codex: CodexSetting | undefined
-}
+export type Configuration = ReturnType<typeof readConfiguration>
 
 /** The option of `turnstream codex` that wins over the file. */
 export const CODEX_BINARY = 'binary'
 
+/** A setting with its origin. */
 export interface SettingEntry {
   readonly name: SettingName
   readonly written: Written | undefined
 }
 
 /** A value as it was written, and where. */
-interface Written {
+export interface Written {
   readonly value: unknown
   readonly origin: string
   /** In order of precedence, lowest first. */
@@ -109,7 +99,7 @@ export function parseSources(
 }
 
 /** Reads the file, the environment and the command line. The last one wins. */
-export function readConfiguration(sources: ConfigurationSources): Configuration {
+export function readConfiguration(sources: ConfigurationSources) {
   const file = readConfigFile(sources)
   refuseUnknownVariables(sources.env)
   const entries = SETTING_NAMES.map((name) => ({
@@ -160,10 +150,8 @@ function decodeSetting({ name, written }: SettingEntry): unknown {
 /** A retry that comes after the lease would never be made. */
 function checkRetries({ leaseMs, processor: { retryBaseMs } }: Settings): void {
   if (retryBaseMs <= leaseMs) return
-  const got = formatDuration(retryBaseMs)
-  throw new UsageError(
-    `processor.retryBase must be at most the lease, ${formatDuration(leaseMs)}; got ${got}`,
-  )
+  const [most, got] = [leaseMs, retryBaseMs].map(formatDuration)
+  throw new UsageError(`processor.retryBase must be at most the lease, ${most}; got ${got}`)
 }
 
 function refuseUnknownVariables(env: Environment): void {
@@ -183,10 +171,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   const path = resolve(cwd, name)
   const settings = new Map<string, Written>()
   const folder = dirname(path)
-  const text = readOptional(path, configFile !== undefined)
-  const nothing = { providerSettings: {}, aliases: {}, toolSettings: [], codex: undefined }
-  if (text === undefined) return { settings, folder, ...nothing }
-  const json = parseJson(text)
+  const json = parseJson(readOptional(path, configFile !== undefined) ?? '{}')
   // A quoted part may be a password.
   if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
   if (!isRecord(json.value)) throw new UsageError(`${name} must be a JSON object`)
@@ -200,6 +185,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   }
   return {
     settings,
+    /** The directory of the file: where modules of tools are found, and MCP servers run. */
     folder,
     providerSettings: decodeProviderSettings(providers, name),
     aliases: decodeAliases(aliases, name),

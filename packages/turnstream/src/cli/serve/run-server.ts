@@ -99,10 +99,7 @@ function countTurns({ turns: { running } }: Gateway): string {
   return running === 1 ? 'a turn' : `${running} turns`
 }
 
-interface ServerKeys {
-  readonly ring: KeyRing
-  readonly file: string
-}
+type ServerKeys = NonNullable<ReturnType<typeof loadKeys>>
 
 /** Loads the keys, if the server needs any, and reloads them on SIGHUP. StartError when there are none. */
 function loadKeys({ store, settings }: ServeOptions, { logger, terminal }: Deps) {

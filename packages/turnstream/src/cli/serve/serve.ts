@@ -18,7 +18,6 @@ import {
   SETTING_OPTIONS,
 } from './configuration.ts'
 import { createLogger } from './logger.ts'
-import { readSecret } from './secrets.ts'
 import {
   activeProviders,
   collectSecrets,
@@ -27,6 +26,7 @@ import {
   secretVariables,
   withAliases,
 } from './providers.ts'
+import { readSecret } from './secrets.ts'
 import { SECRET_NAMES, SETTINGS, type Setting, type Settings, toVariable } from './settings.ts'
 import { StartError, storeSecrets } from './store.ts'
 import { toolUrl, toolVariables } from './tool-settings.ts'

@@ -7,7 +7,6 @@ import { createHttpTool, type HttpToolOptions } from '../../tools/http-tool.ts'
 import { hideValues } from '../../tools/limits.ts'
 import { connectMcpTools, type McpTools, type McpToolsOptions } from '../../tools/mcp-tools.ts'
 import { importTools } from '../../tools/module-tools.ts'
-import type { ToolSource } from '../../turns/tool-sources.ts'
 import type { Tool } from '../../turns/tools.ts'
 import { UsageError } from '../command.ts'
 import { messageOf } from '../text.ts'
@@ -79,10 +78,7 @@ function expandAll(values: Readonly<Record<string, string>>, path: string, env: 
   return Object.fromEntries(expanded) as Record<string, string>
 }
 
-export interface OpenTools {
-  readonly entries: readonly (Tool | ToolSource)[]
-  close(): Promise<void>
-}
+export type OpenTools = Awaited<ReturnType<typeof openTools>>
 
 export interface OpenToolsDeps {
   readonly logger: Pick<Logger, 'info' | 'warn'>
