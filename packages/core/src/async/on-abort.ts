@@ -25,6 +25,15 @@ export function onAbort(signal: StopSignal, task: () => void): () => void {
   return tasks.add(task)
 }
 
+/** Settles as `promise` does, or rejects with the reason of `signal` when it aborts first. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error)
+    const forget = onAbort(signal, () => reject(signal.reason as Error))
+    promise.then(resolve, reject).finally(forget)
+  })
+}
+
 class AbortTasks {
   readonly #signal: StopSignal
   readonly #tasks = new Set<() => void>()

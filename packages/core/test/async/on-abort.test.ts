@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
-import { anyOf, onAbort, Stop } from '../../src/async/on-abort.ts'
+import { anyOf, onAbort, Stop, untilAborted } from '../../src/async/on-abort.ts'
 
 function listenersOf(signal: AbortSignal): number {
   return getEventListeners(signal, 'abort').length
@@ -70,5 +70,24 @@ describe('any of several signals', () => {
 
   test('is aborted if one of them already is', () => {
     expect(anyOf([AbortSignal.abort(), new Stop()]).signal.aborted).toBe(true)
+  })
+})
+
+describe('a promise until a signal aborts', () => {
+  test('settles as the promise does, and leaves no task behind', async () => {
+    const { signal } = new AbortController()
+    const added = vi.spyOn(signal, 'addEventListener')
+    const removed = vi.spyOn(signal, 'removeEventListener')
+    expect(await untilAborted(Promise.resolve('done'), signal)).toBe('done')
+    await expect(untilAborted(Promise.reject(new Error('no')), signal)).rejects.toThrow('no')
+    expect(removed).toHaveBeenCalledTimes(added.mock.calls.length)
+  })
+
+  test('rejects with the reason of the signal, also of one that has aborted', async () => {
+    const controller = new AbortController()
+    const never = untilAborted(new Promise(() => {}), controller.signal)
+    controller.abort(new Error('stopped'))
+    await expect(never).rejects.toThrow('stopped')
+    await expect(untilAborted(Promise.resolve(), controller.signal)).rejects.toThrow('stopped')
   })
 })

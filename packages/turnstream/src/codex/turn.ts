@@ -1,4 +1,5 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
+import { deferred } from '@turnstream/core/internal/async/deferred'
 import { Fifo } from '@turnstream/core/internal/async/fifo'
 import { IdleTimer } from '@turnstream/core/internal/async/idle-timer'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
@@ -54,13 +55,7 @@ export class CodexTurn {
   #requestInterrupt = (_turnId: string): void => {}
   #respond = (_id: string | number, _result: Params): void => {}
   #isFinished = false
-  #finish: () => void = () => {}
-  readonly #finished = new Promise<void>((resolve) => {
-    this.#finish = () => {
-      this.#isFinished = true
-      resolve()
-    }
-  })
+  readonly #finished = deferred()
 
   constructor(parts: TurnParts) {
     this.#parts = parts
@@ -89,7 +84,7 @@ export class CodexTurn {
       if (!stream.signal.aborted && !this.#isFinished) await this.#runOn(server, request)
     } catch (error) {
       this.#fail(faultOf(error))
-      await this.#finished
+      await this.#finished.promise
     } finally {
       stopLimit()
       this.#silence.stop()
@@ -130,7 +125,7 @@ export class CodexTurn {
       // The notification of the start may come before the answer, or after it.
       if (isRecord(turn) && typeof turn['id'] === 'string') this.#turnId ??= turn['id']
       await Promise.all(requests)
-      await this.#finished
+      await this.#finished.promise
     } finally {
       stopWatching()
       if (this.#state === 'running') this.#interrupt()
@@ -140,6 +135,11 @@ export class CodexTurn {
         ignore(server.request('thread/backgroundTerminals/clean', { threadId }))
       ignore(server.request('thread/unsubscribe', { threadId }))
     }
+  }
+
+  #finish(): void {
+    this.#isFinished = true
+    this.#finished.resolve()
   }
 
   #interrupt(): void {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { CallToolResult, Client, ListToolsResult } from '@modelcontextprotocol/client'
 import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { type Clock, monotonicNow, pause, systemClock } from '@turnstream/core/internal/async/clock'
+import { deferred } from '@turnstream/core/internal/async/deferred'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
@@ -86,7 +87,7 @@ class McpConnection implements McpTools {
   /** One list at a time, whatever the server announces. */
   #isListing = false
   #isListDue = false
-  #attempted = () => {}
+  readonly #attempted = deferred()
   #endSession: (reason: string) => void = () => {}
 
   constructor(options: McpToolsOptions, mcp: McpPackage) {
@@ -98,10 +99,8 @@ class McpConnection implements McpTools {
     this.#package = mcp
     this.#clock = clock
     this.#slots = new CallSlots(this.#limits.maxParallelCalls)
-    const first = new Promise<void>((resolve) => {
-      this.#attempted = resolve
-    })
-    this.firstAttempt = first.finally(clock.after(FIRST_LIST_MS, this.#attempted))
+    const { promise, resolve } = this.#attempted
+    this.firstAttempt = promise.finally(clock.after(FIRST_LIST_MS, resolve))
     this.#ended = this.#stayConnected()
   }
 
@@ -121,7 +120,7 @@ class McpConnection implements McpTools {
     while (!signal.aborted) {
       const since = monotonicNow(this.#clock)
       const reason = await this.#session()
-      this.#attempted()
+      this.#attempted.resolve()
       if (signal.aborted) return
       if (monotonicNow(this.#clock) - since >= STABLE_MS) failures = 0
       const delay = calculateRetryDelay(failures++, RETRY_BASE_MS, RETRY_MAX_MS)
@@ -132,9 +131,8 @@ class McpConnection implements McpTools {
 
   /** Connects and lists the tools. Returns why the connection could not be made, or why it ended. */
   async #session(): Promise<string> {
-    const ended = new Promise<string>((resolve) => {
-      this.#endSession = resolve
-    })
+    const { promise: ended, resolve } = deferred<string>()
+    this.#endSession = resolve
     const stderr = new StderrLines((line) => this.#options.onStderr?.(line))
     const { client, connect } = createMcpClient({
       server: this.#options.server,
@@ -149,7 +147,7 @@ class McpConnection implements McpTools {
       if (failed !== undefined) return stderr.explain(failed)
       this.#client = client
       this.#log(`connected, with ${this.tools.length} tools`)
-      this.#attempted()
+      this.#attempted.resolve()
       // What it wrote since may repeat what users said.
       return await ended
     } catch (error) {
