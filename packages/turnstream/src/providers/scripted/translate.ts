@@ -49,24 +49,11 @@ function replaceIds(
   { runId, turnId }: TranslationContext,
   itemId: (recorded: string) => string,
 ): StreamEventPayload {
-  switch (payload.type) {
-    case 'item_start':
-    case 'item_delta':
-    case 'item_error':
-    case 'item_cancelled':
-      return { ...payload, item_id: itemId(payload.item_id) }
-    case 'item_done': {
-      const id = itemId(payload.item_id)
-      return { ...payload, item_id: id, final_item: { ...payload.final_item, id } }
-    }
-    case 'turn_aborted_by_user':
-      return { ...payload, turn_id: turnId }
-    case 'response_start':
-    case 'response_done':
-    case 'response_error':
-    case 'usage_update':
-      return { ...payload, response_id: runId }
-    case 'heartbeat':
-      return payload
+  if (payload.type === 'item_done') {
+    const id = itemId(payload.item_id)
+    return { ...payload, item_id: id, final_item: { ...payload.final_item, id } }
   }
+  if ('item_id' in payload) return { ...payload, item_id: itemId(payload.item_id) }
+  if ('response_id' in payload) return { ...payload, response_id: runId }
+  return payload.type === 'turn_aborted_by_user' ? { ...payload, turn_id: turnId } : payload
 }
