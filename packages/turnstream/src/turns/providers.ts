@@ -41,6 +41,7 @@ export type ModelAliases = Readonly<Record<string, string>>
 
 /** The providers of a server, the default one first. */
 export class Providers {
+  readonly #all: readonly ConfiguredProvider[]
   readonly #byId: ReadonlyMap<string, ConfiguredProvider>
   readonly #default: ConfiguredProvider
   #aliases: ReadonlyMap<string, ChosenModel> = new Map()
@@ -50,6 +51,7 @@ export class Providers {
     const [first] = configured
     if (first === undefined) throw invalid('no provider is configured')
     this.#default = first
+    this.#all = [...configured]
     this.#byId = new Map(configured.map((each) => [each.provider.id, each]))
     if (this.#byId.size < configured.length) throw invalid('two providers have the same id')
     this.#aliases = new Map(
@@ -109,10 +111,6 @@ export class Providers {
 
   get all(): Provider[] {
     return this.#all.map(({ provider }) => provider)
-  }
-
-  get #all(): ConfiguredProvider[] {
-    return [...this.#byId.values()]
   }
 
   get #listed(): ConfiguredProvider[] {
