@@ -1,5 +1,5 @@
 import { pause, within } from '@turnstream/core/internal/async/clock'
-import { onAbort } from '@turnstream/core/internal/async/on-abort'
+import { onAbort, untilAborted } from '@turnstream/core/internal/async/on-abort'
 import { asString } from '@turnstream/core/internal/formats/fields'
 import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
@@ -82,10 +82,11 @@ export interface TurnApprovalsOptions extends Pick<TurnServices, 'log' | 'tools'
   readonly lease: Lease
   readonly tenant: string
   readonly limitMs: number
+  readonly onAnswer: OnAnswer
   readonly onError: (error: unknown) => void
 }
 
-export type OnApproval = (approvalId: string, answer: ApprovalDecision) => Promise<void>
+export type OnAnswer = (callId: string, id: string, answer: ApprovalDecision) => Promise<void>
 
 interface Decision {
   readonly call: FunctionCall
@@ -160,22 +161,17 @@ export class TurnApprovals {
     const { log, lease, clock } = this.#options
     const adding = log.keyedRecords.addOnce(lease.turnId, requestKey(approvalId), '')
     const inTime = within(adding, MAX_RECORD_MS, clock, () => new Error('late'))
-    await unlessAborted(inTime, signal)
+    await ifNotAborted(inTime, signal)
   }
 
   /** Waits for approval. Returns the result of a refused call; undefined if it may run, or the turn was stopped. */
-  async refusal(
-    call: FunctionCall,
-    signal: AbortSignal,
-    onAnswer: OnApproval,
-  ): Promise<ToolAnswer | undefined> {
+  async refusal(call: FunctionCall, signal: AbortSignal): Promise<ToolAnswer | undefined> {
     const request = this.#requests.get(call.id)
     if (request === undefined) return undefined
     if ('error' in request) return failedAnswer(call.name, request.error, this.#options.onError)
-    const answer = await this.answerTo(request.id, signal)
-    if (answer === undefined) return undefined
-    await onAnswer(request.id, answer)
-    return answer.approved ? undefined : { output: declined(answer), success: false }
+    const answer = await this.answerTo(call.call_id, request.id, signal)
+    if (answer?.approved !== false) return undefined
+    return { output: declined(answer), success: false }
   }
 
   /** Calls `stop` when the turn waits for an approval, now or later. */
@@ -184,9 +180,24 @@ export class TurnApprovals {
     if (this.#waiting > 0) stop()
   }
 
-  /** Waits for an answer, or for the time limit, which declines. Undefined when `signal` aborts first. */
-  async answerTo(approvalId: string, signal: AbortSignal): Promise<ApprovalDecision | undefined> {
-    const { clock, limitMs } = this.#options
+  /** Waits for an answer and reports it. Undefined when `signal` aborts first. */
+  async answerTo(
+    callId: string,
+    approvalId: string,
+    signal: AbortSignal,
+  ): Promise<ApprovalDecision | undefined> {
+    const answer = await this.#waitForAnswer(approvalId, signal)
+    if (answer === undefined || signal.aborted) return undefined
+    await this.#options.onAnswer(callId, approvalId, answer)
+    return answer
+  }
+
+  /** Waits for an answer, or for the time limit, which declines. */
+  async #waitForAnswer(
+    approvalId: string,
+    signal: AbortSignal,
+  ): Promise<ApprovalDecision | undefined> {
+    const { log, lease, clock, limitMs } = this.#options
     const waiting = new AbortController()
     const forgetTurn = onAbort(signal, () => waiting.abort())
     const cancelTimer = clock.after(limitMs, () => waiting.abort())
@@ -196,8 +207,11 @@ export class TurnApprovals {
       while (!signal.aborted) {
         const isLate = waiting.signal.aborted
         const answer = isLate
-          ? await this.#declineLate(approvalId, signal)
-          : await this.#watch(approvalId, waiting.signal)
+          ? await ifNotAborted(this.#declineLate(approvalId), signal)
+          : await ifNotAborted(
+              log.keyedRecords.watch(lease, approvalId, waiting.signal).then(decodeAnswer),
+              waiting.signal,
+            )
         if (answer !== undefined) return answer
         // After a failure of the store. The renewal of the lease decides when an outage is too long.
         if (isLate === waiting.signal.aborted) await pause(RETRY_MS, clock, signal)
@@ -210,30 +224,17 @@ export class TurnApprovals {
     }
   }
 
-  #watch(approvalId: string, signal: AbortSignal): Promise<ApprovalDecision | undefined> {
-    const { log, lease } = this.#options
-    const answer = log.keyedRecords.watch(lease, approvalId, signal).then(decodeAnswer)
-    return unlessAborted(answer, signal)
-  }
-
-  /** Returns the answer that came first. Undefined when the turn was cancelled, or the store failed. */
-  async #declineLate(
-    approvalId: string,
-    signal: AbortSignal,
-  ): Promise<ApprovalDecision | undefined> {
+  /** Returns the answer that came first. */
+  async #declineLate(approvalId: string): Promise<ApprovalDecision | undefined> {
     const { log, lease, clock } = this.#options
     const late = { approved: false, reason: TIMEOUT, at: Math.trunc(clock.now()) }
-    const result = answerApproval(log, lease.turnId, approvalId, late)
-    return (await unlessAborted(result, signal))?.answer
+    return (await answerApproval(log, lease.turnId, approvalId, late)).answer
   }
 }
 
 /** Returns undefined when the work fails, or does not end before `signal` aborts. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  return new Promise((resolve) => {
-    const forget = onAbort(signal, () => resolve(undefined))
-    work.then(resolve, () => resolve(undefined)).finally(forget)
-  })
+function ifNotAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return untilAborted(work, signal).catch(() => undefined)
 }
 
 function declined({ reason = '', by }: ApprovalDecision): string {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { systemClock } from '@turnstream/core/internal/async/clock'
-import { onAbort } from '@turnstream/core/internal/async/on-abort'
+import { untilAborted } from '@turnstream/core/internal/async/on-abort'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { checkQuickly, schemaText } from './tool-arguments.ts'
 import type { JsonSchema } from './tool-schema.ts'
@@ -57,12 +57,8 @@ export class ArgumentsChecker {
   ): Promise<string | undefined> {
     const quick = checkQuickly(parameters, args, text)
     if (quick !== undefined) return quick.fault
-    const { signal } = options
-    return new Promise((resolve, reject) => {
-      const forget = onAbort(signal, () => reject(signal.reason as Error))
-      const request = { schema: schemaText(parameters), args: text }
-      this.#enqueue(request, options).then(resolve, reject).finally(forget)
-    })
+    const request = { schema: schemaText(parameters), args: text }
+    return untilAborted(this.#enqueue(request, options), options.signal)
   }
 
   async #enqueue(request: CheckRequest, options: CheckOptions): Promise<string | undefined> {

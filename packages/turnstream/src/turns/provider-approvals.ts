@@ -1,38 +1,35 @@
+import { type Deferred, deferred } from '@turnstream/core/internal/async/deferred'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import type { ApprovalRequest, OutputItem } from '@turnstream/core/internal/protocol/output-item'
-import type { ApprovalDecision, TurnApprovals } from './approvals.ts'
+import type { TurnApprovals } from './approvals.ts'
 
 export type ApprovalRequestItem = Extract<OutputItem, { type: 'approval_request' }>
 
-export interface ProviderApprovalsOptions {
-  readonly approvals: TurnApprovals
-  readonly onAnswer: (callId: string, approvalId: string, answer: ApprovalDecision) => Promise<void>
-  readonly onError: (error: unknown) => void
-}
-
 /** Approvals of calls that a provider runs: it writes an `approval_request` and waits. The end of a round declines. */
 export class ProviderApprovals {
-  readonly #options: ProviderApprovalsOptions
+  readonly #approvals: TurnApprovals
+  readonly #onError: (error: unknown) => void
   #round = new AbortController()
-  #decisions = new Map<string, Decision>()
+  #decisions = new Map<string, Deferred<boolean>>()
 
-  constructor(options: ProviderApprovalsOptions) {
-    this.#options = options
+  constructor(approvals: TurnApprovals, onError: (error: unknown) => void) {
+    this.#approvals = approvals
+    this.#onError = onError
   }
 
   /** Starts a round, which ends with `signal` or `endRound`. Returns what the provider calls to wait for a decision. */
   beginRound(signal: AbortSignal): (id: string) => Promise<boolean> {
     this.endRound()
     const round = new AbortController()
-    const decisions = new Map<string, Decision>()
+    const decisions = new Map<string, Deferred<boolean>>()
     this.#round = round
     this.#decisions = decisions
     const stop = onAbort(signal, () => round.abort())
     onAbort(round.signal, () => {
       stop()
-      for (const { settle } of decisions.values()) settle(false)
+      for (const { resolve } of decisions.values()) resolve(false)
     })
-    return (id) => (round.signal.aborted ? Promise.resolve(false) : this.#decisionOf(id).made)
+    return (id) => (round.signal.aborted ? Promise.resolve(false) : this.#decisionOf(id).promise)
   }
 
   endRound(): void {
@@ -44,42 +41,29 @@ export class ProviderApprovals {
     { approval_id: id, call_id }: ApprovalRequestItem,
     place: number,
   ): ApprovalRequest | undefined {
-    const request = this.#options.approvals.requestForProvider(place)
+    const request = this.#approvals.requestForProvider(place)
     if (request !== undefined) void this.#decide(this.#decisionOf(id), call_id, request.id)
     return request
   }
 
   decline(id: string): void {
-    this.#decisionOf(id).settle(false)
+    this.#decisionOf(id).resolve(false)
   }
 
-  async #decide(decision: Decision, callId: string, approvalId: string): Promise<void> {
-    const { approvals, onAnswer, onError } = this.#options
-    const { signal } = this.#round
+  async #decide({ resolve }: Deferred<boolean>, callId: string, approvalId: string): Promise<void> {
     try {
-      const answer = await approvals.answerTo(approvalId, signal)
-      if (answer === undefined || signal.aborted) return decision.settle(false)
-      await onAnswer(callId, approvalId, answer)
-      decision.settle(answer.approved)
+      const answer = await this.#approvals.answerTo(callId, approvalId, this.#round.signal)
+      resolve(answer?.approved ?? false)
     } catch (error) {
-      onError(error)
-      decision.settle(false)
+      this.#onError(error)
+      resolve(false)
     }
   }
 
-  #decisionOf(id: string): Decision {
-    const known = this.#decisions.get(id)
-    if (known !== undefined) return known
-    const decision = new Decision()
+  /** What was decided about one call. */
+  #decisionOf(id: string): Deferred<boolean> {
+    const decision = this.#decisions.get(id) ?? deferred()
     this.#decisions.set(id, decision)
     return decision
   }
-}
-
-/** What was decided about one call. The first settlement counts. */
-class Decision {
-  settle: (approved: boolean) => void = () => {}
-  readonly made = new Promise<boolean>((resolve) => {
-    this.settle = resolve
-  })
 }

@@ -2,7 +2,7 @@ import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { monotonicNow } from '@turnstream/core/internal/async/clock'
 import type { Lease } from '@turnstream/core/internal/log/turn-log'
 import type { FunctionCall } from '@turnstream/core/internal/protocol/output-item'
-import { type OnApproval, TurnApprovals } from './approvals.ts'
+import { type OnAnswer, TurnApprovals } from './approvals.ts'
 import { runTool } from './tools.ts'
 import type { ToolAnswer } from './transcript.ts'
 import type { TurnFacts } from './turn-observer.ts'
@@ -12,6 +12,7 @@ export interface ServerCallsOptions
   extends Pick<TurnServices, 'log' | 'tools' | 'caps' | 'clock' | 'observer'> {
   readonly lease: Lease
   readonly facts: TurnFacts
+  readonly onAnswer: OnAnswer
   readonly onError: (error: unknown) => void
 }
 
@@ -34,16 +35,12 @@ export class ServerCalls {
   }
 
   /** Returns the result of a call. Undefined when `signal` aborts: the turn was stopped. */
-  async run(
-    call: FunctionCall,
-    signal: AbortSignal,
-    onApproval: OnApproval,
-  ): Promise<ToolAnswer | undefined> {
+  async run(call: FunctionCall, signal: AbortSignal): Promise<ToolAnswer | undefined> {
     const { tools, facts, clock, observer, onError } = this.#options
     const { turnId, threadId, tenant } = facts
     const tool = tools.get(call.name)
     if (tool === undefined) return undefined
-    const refusal = await this.approvals.refusal(call, signal, onApproval)
+    const refusal = await this.approvals.refusal(call, signal)
     if (signal.aborted || refusal !== undefined) return refusal
     const since = monotonicNow(clock)
     const context = { turnId, threadId, tenant, clock, slots: this.#slots, signal, onError }

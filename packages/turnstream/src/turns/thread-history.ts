@@ -120,9 +120,9 @@ function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[])
   for (const item of [...items, ...input]) {
     if (item.type === 'function_call') {
       // If a call id was reused, the newest call gets the output.
-      const calls = unanswered.get(item.call_id)
-      if (calls === undefined) unanswered.set(item.call_id, [item])
-      else calls.push(item)
+      const calls = unanswered.get(item.call_id) ?? []
+      calls.push(item)
+      unanswered.set(item.call_id, calls)
     } else if (item.type === 'function_call_output') {
       const call = unanswered.get(item.call_id)?.pop()
       if (call !== undefined) paired.add(call).add(item)

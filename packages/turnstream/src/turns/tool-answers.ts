@@ -112,9 +112,9 @@ class CallSearch {
     for (const item of input) {
       if (item.type !== 'function_call_output') continue
       const callId = clientCallId(item)
-      const others = this.#waiting.get(callId)
-      if (others === undefined) this.#waiting.set(callId, [item])
-      else others.push(item)
+      const outputs = this.#waiting.get(callId) ?? []
+      outputs.push(item)
+      this.#waiting.set(callId, outputs)
     }
   }
 

@@ -1,6 +1,6 @@
 import type { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import type { Clock } from '@turnstream/core/internal/async/clock'
-import { onAbort } from '@turnstream/core/internal/async/on-abort'
+import { onAbort, untilAborted } from '@turnstream/core/internal/async/on-abort'
 import type {
   ProviderRequest,
   ToolDefinition,
@@ -182,11 +182,6 @@ async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions):
   const { name, timeoutMs = TIMEOUT_MS } = tool
   const { turnId, threadId, clock, signal } = options
   const limit = new AbortController()
-  // Rejects when the tool times out or the turn is stopped.
-  const passed = new Promise<never>((_resolve, reject) => {
-    onAbort(limit.signal, () => reject(limit.signal.reason as TurnstreamError))
-  })
-  passed.catch(() => {}) // handled where the tool is run
   const cancelTimer = clock.after(timeoutMs, () => {
     const detail = `${name} did not answer within ${timeoutMs} ms`
     limit.abort(new TurnstreamError('TOOL_TIMEOUT', detail))
@@ -196,7 +191,8 @@ async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions):
   })
   try {
     const context = { turnId, threadId, callId: call.call_id, signal: limit.signal }
-    return await Promise.race([tool.execute(args, context), passed])
+    const run = async () => tool.execute(args, context)
+    return await untilAborted(run(), limit.signal)
   } finally {
     cancelTimer()
     forgetTurn()

@@ -60,7 +60,7 @@ export class Transcript {
   readonly usage = new TurnUsage()
   readonly #options: TranscriptOptions
   readonly #unsettled: UnsettledItems
-  readonly #items: TurnItems
+  readonly items: TurnItems
   /** Items of the round's calls that this server runs. */
   readonly #callsRunHere = new Set<string>()
   /** Items of the provider's calls for which approval was requested. */
@@ -77,33 +77,18 @@ export class Transcript {
   constructor(options: TranscriptOptions) {
     this.#options = options
     this.#unsettled = options.unsettled
-    this.#items = new TurnItems(options.runId, options.caps)
-  }
-
-  /** The exceeded cap. What exceeded it is not part of the turn. */
-  get excess(): ErrorObject | undefined {
-    return this.#items.excess
-  }
-
-  /** Counts what the input adds to the log besides the request itself. */
-  countInput(chars: number): void {
-    this.#items.spend(chars)
+    this.items = new TurnItems(options.runId, options.caps)
   }
 
   get end(): RoundEnd | undefined {
     return this.#end
   }
 
-  /** The finished items of this turn, as they are sent back to the provider. */
-  get items(): OutputItem[] {
-    return this.#items.whole
-  }
-
   /** Returns the ids that the provider's items get in this round. Items with other ids are renamed. */
   beginRound(): () => string {
     this.#callsRunHere.clear()
     this.#end = undefined
-    return this.#items.beginRound()
+    return this.items.beginRound()
   }
 
   /** Converts a provider payload for the log; undefined when it is not logged. */
@@ -134,9 +119,7 @@ export class Transcript {
       case 'usage_update':
         if (payload.usage === undefined) return undefined
         this.usage.update(payload.usage)
-        return this.#items.spend(JSON.stringify(payload.usage).length)
-          ? this.usageNews()
-          : undefined
+        return this.items.spend(JSON.stringify(payload.usage).length) ? this.usageNews() : undefined
       case 'response_done':
       case 'response_error':
       case 'turn_aborted_by_user':
@@ -151,7 +134,7 @@ export class Transcript {
   }
 
   #started(providersId: string): StartedItem | undefined {
-    const item = this.#items.known(providersId)
+    const item = this.items.known(providersId)
     if (item?.type === undefined) return undefined
     return this.#unsettled.soFar(item.id) ?? { type: item.type }
   }
@@ -167,7 +150,7 @@ export class Transcript {
   }
 
   #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
-    const item = this.#items.known(payload.item_id)
+    const item = this.items.known(payload.item_id)
     const open = item && this.#unsettled.find(item.id)
     if (item === undefined || open === undefined) return this.#ignore(payload.item_id)
     const { length } = payload.delta_content
@@ -175,8 +158,8 @@ export class Transcript {
     // Nothing to emit, and a provider could send these forever.
     if (length === 0) return undefined
     if (this.#isTooLarge(item.type, before + length)) return this.#failCall(item)
-    if (!this.#items.grow(before, length)) return undefined
-    if (!isPlainDelta(payload) && !this.#items.spend(extraChars(payload))) return undefined
+    if (!this.items.grow(before, length)) return undefined
+    if (!isPlainDelta(payload) && !this.items.spend(extraChars(payload))) return undefined
     return payload.item_id === item.id ? payload : { ...payload, item_id: item.id }
   }
 
@@ -189,11 +172,11 @@ export class Transcript {
   }
 
   #start(payload: StreamEventPayload<'item_start'>): StreamEventPayload | undefined {
-    const item = this.#items.add(payload.item_id, payload.item_type)
+    const item = this.items.add(payload.item_id, payload.item_type)
     const text = payload.initial_content ?? payload.arguments ?? ''
     if (item === undefined) return undefined
     if (this.#isTooLarge(item.type, text.length)) return this.#failCall(item, payload.name)
-    if (!this.#items.spend(extraChars(payload)) || !this.#items.grow(0, text.length)) {
+    if (!this.items.spend(extraChars(payload)) || !this.items.grow(0, text.length)) {
       return undefined
     }
     const { item_type, name, provider_metadata: metadata } = payload
@@ -204,10 +187,10 @@ export class Transcript {
   }
 
   #finish(payload: StreamEventPayload<'item_done'>): StreamEventPayload | undefined {
-    const known = this.#items.known(payload.item_id)
+    const known = this.items.known(payload.item_id)
     const open = known && this.#unsettled.find(known.id)
     if (known !== undefined && open === undefined) return this.#ignore(payload.item_id)
-    const item = known ?? this.#items.add(payload.item_id)
+    const item = known ?? this.items.add(payload.item_id)
     if (item === undefined) return undefined
     const final = withoutApproval({ ...payload.final_item, id: item.id })
     if (final.type === 'function_call' && this.#isTooLarge(final.type, final.arguments.length)) {
@@ -217,8 +200,8 @@ export class Transcript {
     const isRunHere = final.type === 'function_call' && this.#runs(final.name, metadata)
     const approval = isRunHere ? this.#options.approvals.request(final, item.place + 1) : undefined
     const stored = approval === undefined ? final : { ...final, approval }
-    if (!this.#items.spend(extraChars({ ...payload, final_item: stored }))) return undefined
-    if (!this.#items.finish(item, final, open?.text.length)) return undefined
+    if (!this.items.spend(extraChars({ ...payload, final_item: stored }))) return undefined
+    if (!this.items.finish(item, final, open?.text.length)) return undefined
     if (!isRunHere) return { ...payload, item_id: item.id, final_item: final }
     this.#callsRunHere.add(item.id)
     const final_item = { ...stored, provider_metadata: markedAsRunHere(metadata) }
@@ -257,7 +240,7 @@ export class Transcript {
     const { type, call_id } = providers
     const { providerApprovals } = this.#options
     const call = this.#unsettled.runningCall(call_id)
-    const item = call === undefined || this.#requested.has(call) ? undefined : this.#items.add()
+    const item = call === undefined || this.#requested.has(call) ? undefined : this.items.add()
     const request = item && providerApprovals.request(providers, item.place + 1)
     if (call === undefined || item === undefined || request === undefined) {
       providerApprovals.decline(providers.approval_id)
@@ -265,18 +248,18 @@ export class Transcript {
     }
     this.#requested.add(call)
     const final_item: OutputItem = { type, id: item.id, approval_id: request.id, call_id }
-    if (!this.#items.spend(JSON.stringify(final_item).length)) return undefined
+    if (!this.items.spend(JSON.stringify(final_item).length)) return undefined
     return { type: 'item_done', item_id: item.id, final_item }
   }
 
   #abandon(
     payload: StreamEventPayload<'item_error' | 'item_cancelled'>,
   ): StreamEventPayload | undefined {
-    const known = this.#items.known(payload.item_id)
+    const known = this.items.known(payload.item_id)
     // A finished call may still fail to run.
     if (known !== undefined && !this.#unsettled.has(known.id)) return this.#ignore(payload.item_id)
-    const item = known ?? this.#items.add(payload.item_id)
-    if (item === undefined || !this.#items.spend(extraChars(payload))) return undefined
+    const item = known ?? this.items.add(payload.item_id)
+    if (item === undefined || !this.items.spend(extraChars(payload))) return undefined
     return { ...payload, item_id: item.id }
   }
 
@@ -305,12 +288,12 @@ export class Transcript {
 
   /** Yields the result of a call as an item, unless it exceeds a cap. */
   *answer(call: FunctionCall, { output, success }: ToolAnswer): Generator<StreamEventPayload> {
-    const item = this.#items.add()
+    const item = this.items.add()
     if (item === undefined) return
     const { call_id } = call
     const type = 'function_call_output'
     const final: OutputItem = { type, id: item.id, call_id, output, success }
-    if (!this.#items.finish(item, final)) return
+    if (!this.items.finish(item, final)) return
     const provider_metadata = markedAsRunHere(undefined)
     yield { type: 'item_start', item_id: item.id, item_type: type, call_id, provider_metadata }
     yield { type: 'item_done', item_id: item.id, final_item: { ...final, provider_metadata } }
@@ -322,7 +305,7 @@ export class Transcript {
     approval_id: string,
     { approved, reason, by, at }: ApprovalDecision,
   ): Generator<StreamEventPayload> {
-    const item = this.#items.add()
+    const item = this.items.add()
     if (item === undefined) return
     const final_item: OutputItem = {
       type: 'approval_response',
@@ -333,7 +316,7 @@ export class Transcript {
       ...withoutUndefined({ reason, answered_by: by }),
       answered_at: at,
     }
-    if (!this.#items.spend(JSON.stringify(final_item).length)) return
+    if (!this.items.spend(JSON.stringify(final_item).length)) return
     yield { type: 'item_done', item_id: item.id, final_item }
   }
 

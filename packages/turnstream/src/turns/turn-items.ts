@@ -16,10 +16,11 @@ const MAX_ITEM_CHARS = 10_000_000
 
 /** The items of a turn, numbered across rounds and limited by the caps. */
 export class TurnItems {
+  /** The exceeded cap. What exceeded it is not part of the turn. */
   excess: ErrorObject | undefined
   readonly #runId: string
   readonly #caps: TurnCaps
-  readonly #whole: (OutputItem | undefined)[] = []
+  readonly #places: (OutputItem | undefined)[] = []
   /** Items of the current round by provider id. Providers may reuse ids in the next round. */
   #known = new Map<string, TurnItem>()
   #chars = 0
@@ -29,15 +30,15 @@ export class TurnItems {
     this.#caps = caps
   }
 
-  /** Finished items in the order in which they started. */
-  get whole(): OutputItem[] {
-    return this.#whole.filter((item) => item !== undefined)
+  /** In the order in which they started, as they are sent back to the provider. */
+  get finished(): OutputItem[] {
+    return this.#places.filter((item) => item !== undefined)
   }
 
   /** Returns the ids of the items that the provider starts in this round. */
   beginRound(): () => string {
     this.#known = new Map()
-    return outputItemIds(this.#runId, this.#whole.length)
+    return outputItemIds(this.#runId, this.#places.length)
   }
 
   known(providersId: string): TurnItem | undefined {
@@ -47,11 +48,11 @@ export class TurnItems {
   /** Adds an item; undefined when there are too many. An earlier item with the same provider id loses it. */
   add(providersId?: string, type?: ItemType): TurnItem | undefined {
     const { maxTurnItems } = this.#caps
-    if (this.#whole.length >= maxTurnItems) {
+    if (this.#places.length >= maxTurnItems) {
       this.#exceed('TURN_ITEM_LIMIT', `the limit is ${maxTurnItems} items`)
       return undefined
     }
-    const place = this.#whole.push(undefined) - 1
+    const place = this.#places.push(undefined) - 1
     const item = { id: outputItemId(this.#runId, place + 1), place, ...(type && { type }) }
     if (providersId !== undefined) this.#known.set(providersId, item)
     return item
@@ -79,7 +80,7 @@ export class TurnItems {
   finish(item: TurnItem, final: OutputItem, streamed = 0): boolean {
     const unstreamed = textOf(final).length - streamed
     if (unstreamed > 0 && !this.grow(streamed, unstreamed)) return false
-    this.#whole[item.place] = final
+    this.#places[item.place] = final
     return true
   }
 

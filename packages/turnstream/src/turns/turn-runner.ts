@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, systemClock } from '@turnstream/core/internal/async/clock'
+import { deferred } from '@turnstream/core/internal/async/deferred'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import type { Submission } from '@turnstream/core/internal/formats/submission'
 import type { Lease, Orphan, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
@@ -85,8 +86,6 @@ interface SubmitRequest {
   readonly fingerprint: string
 }
 
-type RequestItems = Pick<AnswersRequest, 'history' | 'input'>
-
 interface InFlight {
   readonly request: SubmitRequest
   readonly submitted: Promise<Submitted>
@@ -104,10 +103,7 @@ export class TurnRunner {
   readonly #submits = new Map<string, InFlight>()
   #shutdown: Promise<void> | undefined
   #isGraceOver = false
-  #abandon = () => {}
-  readonly #abandoned = new Promise<void>((resolve) => {
-    this.#abandon = resolve
-  })
+  readonly #abandoned = deferred()
 
   constructor(options: TurnRunnerOptions) {
     const { log, instance: owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
@@ -189,10 +185,10 @@ export class TurnRunner {
     const cancelTimer = clock.after(graceMs, () => {
       this.#isGraceOver = true
       for (const run of this.#runs) run.stop(SHUTDOWN)
-      cancelLast = clock.after(LAST_WRITES_MS, this.#abandon)
+      cancelLast = clock.after(LAST_WRITES_MS, this.#abandoned.resolve)
     })
     let cancelLast: (() => void) | undefined
-    return Promise.race([this.#shutdown, this.#abandoned]).finally(() => {
+    return Promise.race([this.#shutdown, this.#abandoned.promise]).finally(() => {
       cancelTimer()
       cancelLast?.()
     })
@@ -210,9 +206,15 @@ export class TurnRunner {
     const { history = [], input } = submission
     const items = inputItems(ids.runId, history, input)
     let before = items.slice(0, history.length)
-    const requestItems = {
+    const { threadId } = ids
+    const { caps } = this.#services
+    const search: AnswersRequest = {
+      log,
+      threadId,
       history: submission.history && before,
       input: items.slice(history.length),
+      isLenient: options.acceptsAnyOutput ?? false,
+      caps,
     }
     let choice: FittedSubmission | undefined
     let room: InputSize
@@ -220,12 +222,12 @@ export class TurnRunner {
     let found: ToolAnswers | undefined
     try {
       choice = this.#choose(submission)
-      room = historyRoom(items, this.#services.caps)
+      room = historyRoom(items, caps)
       if (isSliceOver()) await nextSlice()
       leave = await options.admit?.()
       before = await nameIssuers(log, before)
       // Turns that will be replaced do not count.
-      found = await this.#findAnswers(request, requestItems, submission.replaces)
+      found = await findAnswers({ ...search, turnId: submission.replaces })
     } catch (refusal) {
       leave?.()
       const known = isNamed(submission) ? await this.#find(request) : undefined
@@ -242,7 +244,7 @@ export class TurnRunner {
       return submittedBefore(error.turn, request, choice)
     }
     try {
-      found = await this.#confirmAnswers(request, requestItems, found)
+      found = await confirmAnswers(request, search, found)
     } catch (refusal) {
       leave?.()
       await this.#discard(request)
@@ -252,7 +254,7 @@ export class TurnRunner {
       ...choice.submission,
       ...choice.chosen,
       tenant,
-      threadId: ids.threadId,
+      threadId,
       lease,
       since,
       input: [...before, ...found.input],
@@ -284,34 +286,6 @@ export class TurnRunner {
     if (!serverTools) return NO_TOOLS
     const tools = this.#tools.current()
     return unoffered === undefined ? tools : tools.withUnoffered(unoffered, settings)
-  }
-
-  #findAnswers(
-    { log, ids, options }: SubmitRequest,
-    requestItems: RequestItems,
-    turnId?: string,
-  ): Promise<ToolAnswers | undefined> {
-    const { threadId } = ids
-    const { caps } = this.#services
-    const { acceptsAnyOutput: isLenient = false } = options
-    return findAnswers({ log, threadId, turnId, ...requestItems, isLenient, caps })
-  }
-
-  /** Another turn may have followed, and ended, before this one was created. Then it searches again. */
-  async #confirmAnswers(
-    request: SubmitRequest,
-    requestItems: RequestItems,
-    found: ToolAnswers | undefined,
-  ): Promise<ToolAnswers> {
-    const { log, ids, options } = request
-    const { threadId, turnId } = ids
-    const { follows } = options
-    const isNext =
-      follows === undefined || (await canContinue(log, { threadId, turnId: follows }, turnId))
-    if (isNext && found !== undefined && (await isCurrent(found, { log, ...ids }))) return found
-    const again = isNext ? await this.#findAnswers(request, requestItems, turnId) : undefined
-    if (again === undefined) throw new TurnstreamError('THREAD_BUSY', threadId)
-    return again
   }
 
   #create({ log, ids, fingerprint, submission }: SubmitRequest): Promise<Lease> {
@@ -356,6 +330,21 @@ export class TurnRunner {
     await Promise.all([...this.#runs].map(({ done }) => done))
     await reaped
   }
+}
+
+/** Another turn may have followed, and ended, before this one was created. Then it searches again. */
+async function confirmAnswers(
+  { log, ids, options: { follows } }: SubmitRequest,
+  search: AnswersRequest,
+  found: ToolAnswers | undefined,
+): Promise<ToolAnswers> {
+  const { threadId, turnId } = ids
+  const isNext =
+    follows === undefined || (await canContinue(log, { threadId, turnId: follows }, turnId))
+  if (isNext && found !== undefined && (await isCurrent(found, { log, ...ids }))) return found
+  const again = isNext ? await findAnswers({ ...search, turnId }) : undefined
+  if (again === undefined) throw new TurnstreamError('THREAD_BUSY', threadId)
+  return again
 }
 
 function isRepetition(one: SubmitRequest, other: SubmitRequest): boolean {

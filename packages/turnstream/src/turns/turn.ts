@@ -1,4 +1,5 @@
 import { monotonicNow } from '@turnstream/core/internal/async/clock'
+import { deferred } from '@turnstream/core/internal/async/deferred'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import type { ProviderRequest } from '@turnstream/core/internal/formats/provider-request'
@@ -70,7 +71,7 @@ export class Turn {
   readonly done: Promise<void>
   /** Resolves before a client can read the end of the turn. Never rejects. */
   readonly ending: Promise<void>
-  #beginEnding = (): void => {}
+  readonly #ending = deferred()
   readonly #task: TurnTask
   readonly #services: TurnServices
   readonly #facts: TurnFacts
@@ -104,15 +105,16 @@ export class Turn {
     const { turnId, runId, next } = lease
     this.#task = task
     this.#services = services
-    this.#facts = { turnId, threadId, tenant, provider: provider.id, model }
     const onError = (error: unknown) => services.onError(error, { turnId })
     this.#onError = onError
     this.#nextEventId = eventIdsOf(runId, next.events - 1)
     this.#nextOutputId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
-    this.#serverCalls = new ServerCalls({ ...services, lease, facts: this.#facts, onError })
-    const { approvals } = this.#serverCalls
     const onAnswer = this.#onApproval
-    this.#providerApprovals = new ProviderApprovals({ approvals, onAnswer, onError })
+    const facts = { turnId, threadId, tenant, provider: provider.id, model }
+    this.#facts = facts
+    this.#serverCalls = new ServerCalls({ ...services, lease, facts, onAnswer, onError })
+    const { approvals } = this.#serverCalls
+    this.#providerApprovals = new ProviderApprovals(approvals, onError)
     this.#issuers = new IssuerNotes(log, onError)
     this.#unsettled = new UnsettledItems(runId)
     this.#response = new TurnResponse(this.#unsettled)
@@ -156,10 +158,8 @@ export class Turn {
     this.#history.catch(() => {}) // it is the end of the turn, see `#play`
     this.opened = this.#open()
     this.opened.catch(() => {}) // handled by the submit
-    this.ending = new Promise((resolve) => {
-      this.#beginEnding = resolve
-    })
-    this.done = this.#run().finally(() => this.#beginEnding())
+    this.ending = this.#ending.promise
+    this.done = this.#run().finally(() => this.#ending.resolve())
   }
 
   /** Called when this process receives a cancel for the turn, before the store confirms it. */
@@ -249,7 +249,7 @@ export class Turn {
       ...withoutUndefined({ replaces, parameters }),
     })
     const chars = parameters === undefined ? 0 : JSON.stringify(parameters).length
-    this.#transcript.countInput(charsOfAnswers(answers) + chars)
+    this.#transcript.items.spend(charsOfAnswers(answers) + chars)
     for (let at = 0; at < input.length; at += INPUT_ITEMS_PER_SLICE) {
       if (at > 0 && isSliceOver()) await nextSlice()
       await this.#writeAll(inputEvents(input.slice(at, at + INPUT_ITEMS_PER_SLICE), answers))
@@ -356,7 +356,7 @@ export class Turn {
   }
 
   #isPastCap(): boolean {
-    const { excess: error } = this.#transcript
+    const { excess: error } = this.#transcript.items
     if (error === undefined) return false
     this.#control.stop({ kind: 'failed', error })
     return true
@@ -390,7 +390,7 @@ export class Turn {
     const request: ProviderRequest = {
       ...this.#services.tools.settingsOf(settings, round),
       model,
-      input: [...thread, ...transcript.items],
+      input: [...thread, ...transcript.items.finished],
     }
     const nextItemId = transcript.beginRound()
     try {
@@ -433,10 +433,7 @@ export class Turn {
   }
 
   async #runTool(call: FunctionCall): Promise<void> {
-    const { signal } = this.#control
-    const answer = await this.#serverCalls.run(call, signal, (approvalId, approval) =>
-      this.#onApproval(call.call_id, approvalId, approval),
-    )
+    const answer = await this.#serverCalls.run(call, this.#control.signal)
     if (answer === undefined || this.#control.reason !== undefined) return
     await this.#writeAll(this.#transcript.answer(call, answer))
     this.#isPastCap()
@@ -465,7 +462,7 @@ export class Turn {
     await this.#index(this.#end)
     const event = this.#stamp(this.#end)
     this.#response.apply(event)
-    this.#beginEnding()
+    this.#ending.resolve()
     await this.#events.seal(event, this.#response.toJson(this.#onError))
     await this.#outputs.flush()
   }
