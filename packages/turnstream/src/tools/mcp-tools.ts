@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { CallToolResult, Client, ListToolsResult } from '@modelcontextprotocol/client'
 import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { type Clock, monotonicNow, pause, systemClock } from '@turnstream/core/internal/async/clock'
-import { deferred } from '@turnstream/core/internal/async/deferred'
+import { Deferred } from '@turnstream/core/internal/async/deferred'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
@@ -87,7 +87,7 @@ class McpConnection implements McpTools {
   /** One list at a time, whatever the server announces. */
   #isListing = false
   #isListDue = false
-  readonly #attempted = deferred()
+  readonly #attempted = new Deferred()
   #endSession: (reason: string) => void = () => {}
 
   constructor(options: McpToolsOptions, mcp: McpPackage) {
@@ -131,15 +131,14 @@ class McpConnection implements McpTools {
 
   /** Connects and lists the tools. Returns why the connection could not be made, or why it ended. */
   async #session(): Promise<string> {
-    const { promise: ended, resolve } = deferred<string>()
+    const { promise: ended, resolve } = new Deferred<string>()
     this.#endSession = resolve
     const stderr = new StderrLines((line) => this.#options.onStderr?.(line))
     const { client, connect } = createMcpClient({
       server: this.#options.server,
       package: this.#package,
-      onToolsChanged: () => void this.#listAgain(client),
+      onDoubt: () => void this.#listAgain(client),
       onClose: () => this.#endSession('the connection closed'),
-      onCut: () => void this.#listAgain(client),
       onStderr: (text) => stderr.add(text),
     })
     try {

@@ -1,4 +1,4 @@
-import { type Deferred, deferred } from '@turnstream/core/internal/async/deferred'
+import { Deferred } from '@turnstream/core/internal/async/deferred'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import type { ApprovalRequest, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { TurnApprovals } from './approvals.ts'
@@ -62,7 +62,7 @@ export class ProviderApprovals {
 
   /** What was decided about one call. */
   #decisionOf(id: string): Deferred<boolean> {
-    const decision = this.#decisions.get(id) ?? deferred()
+    const decision = this.#decisions.get(id) ?? new Deferred()
     this.#decisions.set(id, decision)
     return decision
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, systemClock } from '@turnstream/core/internal/async/clock'
-import { deferred } from '@turnstream/core/internal/async/deferred'
+import { Deferred } from '@turnstream/core/internal/async/deferred'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import type { Submission } from '@turnstream/core/internal/formats/submission'
 import type { Lease, Orphan, TurnLog, TurnRecord } from '@turnstream/core/internal/log/turn-log'
@@ -103,7 +103,7 @@ export class TurnRunner {
   readonly #submits = new Map<string, InFlight>()
   #shutdown: Promise<void> | undefined
   #isGraceOver = false
-  readonly #abandoned = deferred()
+  readonly #abandoned = new Deferred()
 
   constructor(options: TurnRunnerOptions) {
     const { log, instance: owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options

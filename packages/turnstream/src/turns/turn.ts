@@ -1,5 +1,5 @@
 import { monotonicNow } from '@turnstream/core/internal/async/clock'
-import { deferred } from '@turnstream/core/internal/async/deferred'
+import { Deferred } from '@turnstream/core/internal/async/deferred'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import type { ProviderRequest } from '@turnstream/core/internal/formats/provider-request'
@@ -71,7 +71,7 @@ export class Turn {
   readonly done: Promise<void>
   /** Resolves before a client can read the end of the turn. Never rejects. */
   readonly ending: Promise<void>
-  readonly #ending = deferred()
+  readonly #ending = new Deferred()
   readonly #task: TurnTask
   readonly #services: TurnServices
   readonly #facts: TurnFacts
