@@ -1,5 +1,6 @@
 import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import { findSchemaFault } from '../turns/tool-schema.ts'
 import type { Tool } from '../turns/tools.ts'
@@ -44,11 +45,9 @@ export function createHttpTool(options: HttpToolOptions): Tool {
 
   return {
     name,
-    ...(description !== undefined && { description }),
     parameters,
-    ...(strict !== undefined && { strict }),
-    ...(needsApproval !== undefined && { needsApproval }),
     timeoutMs,
+    ...withoutUndefined({ description, strict, needsApproval }),
     execute: (args, { signal }) => slots.run(signal, () => post(args, signal)),
   }
 }

@@ -59,10 +59,9 @@ const CONNECT_MS = 60_000
 export interface McpClientOptions {
   readonly server: McpServer
   readonly package: McpPackage
-  readonly onToolsChanged: () => void
+  /** Called when the tools have changed, or a stream of a remote server breaks: it may be gone. */
+  readonly onDoubt: () => void
   readonly onClose: () => void
-  /** Called when a stream of a remote server breaks: it may be gone. */
-  readonly onCut: () => void
   /** Called for each piece that a local server writes to standard error. */
   readonly onStderr: (text: string) => void
 }
@@ -75,18 +74,18 @@ const ACCEPT_ALL: NonNullable<ClientOptions['jsonSchemaValidator']> = {
 }
 
 export function createMcpClient(options: McpClientOptions) {
-  const { server, onToolsChanged, onClose, onCut, onStderr } = options
+  const { server, onDoubt, onClose, onStderr } = options
   const { main, stdio } = options.package
   const client: Client = new main.Client(
     { name: 'turnstream', version: '1' },
     {
       jsonSchemaValidator: ACCEPT_ALL,
-      listChanged: { tools: { autoRefresh: false, onChanged: onToolsChanged } },
+      listChanged: { tools: { autoRefresh: false, onChanged: onDoubt } },
       ...('url' in server && { versionNegotiation: { mode: 'auto' } }),
     },
   )
   // Failed calls say themselves why. Without a listener, errors in between would be thrown.
-  const onerror = ({ message }: Error) => message.startsWith('SSE stream disconnected') && onCut()
+  const onerror = ({ message }: Error) => message.startsWith('SSE stream disconnected') && onDoubt()
   Object.assign(client, { onclose: onClose, onerror })
   const connect = async (): Promise<void> => {
     if ('url' in server) {
