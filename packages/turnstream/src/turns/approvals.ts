@@ -1,14 +1,14 @@
 import { pause, within } from '@turnstream/core/internal/async/clock'
 import { onAbort, untilAborted } from '@turnstream/core/internal/async/on-abort'
 import { asString } from '@turnstream/core/internal/formats/fields'
-import type { Lease, TurnLog } from '@turnstream/core/internal/log/turn-log'
+import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isRecord, parseJsonSafe, withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import type { ApprovalRequest, FunctionCall } from '@turnstream/core/internal/protocol/output-item'
 import type { StreamEventPayload } from '@turnstream/core/internal/protocol/stream-event'
+import type { ServerCallsOptions } from './server-calls.ts'
 import { failedAnswer, needsApproval } from './tools.ts'
 import type { ToolAnswer } from './transcript.ts'
-import type { TurnServices } from './turn-task.ts'
 
 /** Maximum number of approvals that a turn requests. */
 const MAX_APPROVALS = 100
@@ -78,14 +78,6 @@ function decodeAnswer(json: string): ApprovalDecision {
   }
 }
 
-export interface TurnApprovalsOptions extends Pick<TurnServices, 'log' | 'tools' | 'clock'> {
-  readonly lease: Lease
-  readonly tenant: string
-  readonly limitMs: number
-  readonly onAnswer: OnAnswer
-  readonly onError: (error: unknown) => void
-}
-
 export type OnAnswer = (callId: string, id: string, answer: ApprovalDecision) => Promise<void>
 
 interface Decision {
@@ -102,7 +94,7 @@ const MAX_RECORD_MS = 1000
 
 /** The approvals of a turn, decided before its calls run. The first answer in the store wins, also a timeout. */
 export class TurnApprovals {
-  readonly #options: TurnApprovalsOptions
+  readonly #options: ServerCallsOptions
   /** What a call needs before it runs, or why that is unknown, by item. */
   readonly #requests = new Map<string, ApprovalRequest | { readonly error: unknown }>()
   /** Whether the call that the provider just finished needs approval. */
@@ -111,7 +103,7 @@ export class TurnApprovals {
   #waiting = 0
   #stop: (() => void) | undefined
 
-  constructor(options: TurnApprovalsOptions) {
+  constructor(options: ServerCallsOptions) {
     this.#options = options
   }
 
@@ -119,13 +111,13 @@ export class TurnApprovals {
   decide(payload: StreamEventPayload, signal: AbortSignal): Promise<void> | undefined {
     const call = payload.type === 'item_done' ? payload.final_item : undefined
     if (call?.type !== 'function_call') return undefined
-    const { tools, tenant } = this.#options
+    const { tools, facts } = this.#options
     const tool = tools.get(call.name)
     if (tool === undefined || (tool.needsApproval ?? false) === false) return undefined
     const decide = (outcome: Decision['outcome']) => {
       this.#decision = { call, outcome }
     }
-    return needsApproval(tool, call, { tenant, signal }).then(
+    return needsApproval(tool, call, { tenant: facts.tenant, signal }).then(
       (isNeeded) => decide({ isNeeded }),
       (error: unknown) => decide({ error }),
     )
@@ -197,10 +189,10 @@ export class TurnApprovals {
     approvalId: string,
     signal: AbortSignal,
   ): Promise<ApprovalDecision | undefined> {
-    const { log, lease, clock, limitMs } = this.#options
+    const { log, lease, clock, caps } = this.#options
     const waiting = new AbortController()
     const forgetTurn = onAbort(signal, () => waiting.abort())
-    const cancelTimer = clock.after(limitMs, () => waiting.abort())
+    const cancelTimer = clock.after(caps.maxApprovalTimeMs, () => waiting.abort())
     this.#waiting += 1
     this.#stop?.()
     try {

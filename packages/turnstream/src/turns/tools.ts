@@ -1,6 +1,3 @@
-import type { CallSlots } from '@turnstream/core/internal/async/call-slots'
-import type { Clock } from '@turnstream/core/internal/async/clock'
-import { onAbort, untilAborted } from '@turnstream/core/internal/async/on-abort'
 import type {
   ProviderRequest,
   ToolDefinition,
@@ -13,7 +10,6 @@ import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protoco
 import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
 import { argumentsChecker, type CheckOptions } from './arguments-checker.ts'
 import type { ToolAnswer } from './transcript.ts'
-import type { TurnFacts } from './turn-observer.ts'
 
 export interface ToolCallContext {
   readonly turnId: string
@@ -109,40 +105,15 @@ export class ToolRegistry {
   }
 }
 
-export interface RunToolOptions extends Pick<TurnFacts, 'turnId' | 'threadId' | 'tenant'> {
-  readonly clock: Clock
-  readonly slots: CallSlots
-  readonly signal: AbortSignal
-  readonly onError: (error: unknown) => void
-}
-
-const TIMEOUT_MS = 60_000
-
-// The same bound as for arguments. Models can read far less.
-const MAX_OUTPUT_CHARS = 1_000_000
-
-/** Runs a tool. Failures are results, and reported. Undefined when the turn was stopped: the tool is not awaited. */
-export async function runTool(
-  tool: Tool,
-  call: FunctionCall,
-  options: RunToolOptions,
-): Promise<ToolAnswer | undefined> {
-  try {
-    const { slots, signal } = options
-    const result = await slots.run(signal, () => execute(tool, call, options))
-    return { output: outputOf(result), success: true }
-  } catch (cause) {
-    return options.signal.aborted ? undefined : failedAnswer(tool.name, cause, options.onError)
-  }
-}
-
 /** Reports the failure of a tool and returns it as the result of the call. */
 export function failedAnswer(
   name: string,
   cause: unknown,
   onError: (error: unknown) => void,
 ): ToolAnswer {
-  const error = toolError(name, cause)
+  const error = hasCode(cause, 'TOOL_TIMEOUT')
+    ? cause
+    : new TurnstreamError('TOOL_FAILED', `${name}: ${reasonOf(cause)}`, { cause })
   onError(error)
   // The model and all readers of the turn see this.
   return { output: `${error.code}: ${redactShapes(error.message)}`, success: false }
@@ -156,14 +127,15 @@ export async function needsApproval(
 ): Promise<boolean> {
   const { needsApproval: rule = false } = tool
   if (rule === false) return false
-  const found = await checkedArguments(tool, call, options)
+  const found = await decodeArguments(tool, call, options)
   if ('fault' in found) return false
   const isNeeded: unknown = typeof rule === 'function' ? rule(found.args) : rule
   if (typeof isNeeded === 'boolean') return isNeeded
   throw new Error('needsApproval did not return a boolean')
 }
 
-async function checkedArguments(
+/** Returns the arguments of a call, or what is wrong with them. TOOL_TIMEOUT. */
+export async function decodeArguments(
   { parameters }: Tool,
   { arguments: text }: FunctionCall,
   options: CheckOptions,
@@ -173,42 +145,6 @@ async function checkedArguments(
   const fault = await argumentsChecker.check(parameters, args, text, options)
   if (fault === undefined) return { args }
   return { fault: `the arguments do not match the schema: ${fault}` }
-}
-
-async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions): Promise<unknown> {
-  const found = await checkedArguments(tool, call, options)
-  if ('fault' in found) throw new Error(found.fault)
-  const { args } = found
-  const { name, timeoutMs = TIMEOUT_MS } = tool
-  const { turnId, threadId, clock, signal } = options
-  const limit = new AbortController()
-  const cancelTimer = clock.after(timeoutMs, () => {
-    const detail = `${name} did not answer within ${timeoutMs} ms`
-    limit.abort(new TurnstreamError('TOOL_TIMEOUT', detail))
-  })
-  const forgetTurn = onAbort(signal, () => {
-    limit.abort(new TurnstreamError('ABORTED', 'the turn was stopped'))
-  })
-  try {
-    const context = { turnId, threadId, callId: call.call_id, signal: limit.signal }
-    const run = async () => tool.execute(args, context)
-    return await untilAborted(run(), limit.signal)
-  } finally {
-    cancelTimer()
-    forgetTurn()
-  }
-}
-
-function outputOf(result: unknown): string {
-  const output = typeof result === 'string' ? result : (JSON.stringify(result) ?? '')
-  const { length } = output
-  if (length <= MAX_OUTPUT_CHARS) return output
-  throw new Error(`the output has ${length} characters; the limit is ${MAX_OUTPUT_CHARS}`)
-}
-
-function toolError(name: string, cause: unknown): TurnstreamError {
-  if (hasCode(cause, 'TOOL_TIMEOUT')) return cause
-  return new TurnstreamError('TOOL_FAILED', `${name}: ${reasonOf(cause)}`, { cause })
 }
 
 /** A tool may throw anything, even values that cannot be converted to text, such as `Object.create(null)`. */
