@@ -202,28 +202,29 @@ interface ClaimedOrphan extends Required<Omit<OrphanOptions, 'owner'>> {
 
 class OrphanEnding {
   readonly #orphan: ClaimedOrphan
-  readonly #derived: DerivedOutputs
   readonly #processor: LiveProcessor
   readonly #unsettled: UnsettledItems
   readonly #reducer = new ResponseReducer()
+  /** What follows from the events and is missing in `processed`, by key: the last output of each item. */
+  readonly #missing = new Map<string, StreamOutput>()
+  #ending: TurnComplete | TurnError | undefined
   #responseId: string
   #traceContext: TraceContext | undefined
   #isWhole = true
   #renewAt: number
 
   constructor(orphan: ClaimedOrphan) {
-    const { lease, turn, stored, leaseMs, claimedAt } = orphan
+    const { lease, turn, leaseMs, claimedAt } = orphan
     this.#orphan = orphan
     this.#renewAt = claimedAt + leaseMs / RENEWALS_PER_LEASE
     this.#responseId = lease.runId
     this.#unsettled = new UnsettledItems(lease.runId)
-    this.#derived = new DerivedOutputs(stored)
     this.#processor = new LiveProcessor({
       turnId: lease.turnId,
       threadId: turn.threadId,
       batchGradient: [],
       clock: TIMELESS,
-      onShow: (output) => this.#derived.apply(output),
+      onShow: (output) => this.#derive(output),
     })
   }
 
@@ -231,7 +232,7 @@ class OrphanEnding {
   async endEvents(): Promise<void> {
     const { runId, next } = this.#orphan.lease
     await this.#readEvents()
-    if (this.#derived.ending !== undefined) return
+    if (this.#ending !== undefined) return
     const settling = this.#unsettled.settleAll({ kind: 'failed', error: LOST })
     const response_id = this.#responseId
     const error: StreamEventPayload = { type: 'response_error', response_id, error: LOST }
@@ -251,10 +252,9 @@ class OrphanEnding {
   async endProcessed(): Promise<void> {
     const { turnId, next } = this.#orphan.lease
     const { threadId } = this.#orphan.turn
-    const { missing, ending } = this.#derived
-    const end = ending ?? { type: 'turn_error', turnId, threadId, error: UNREADABLE }
+    const end = this.#ending ?? { type: 'turn_error', turnId, threadId, error: UNREADABLE }
     // A trimmed log yields less than readers have already seen.
-    const outputs = this.#isWhole ? [...missing.values(), end] : [end]
+    const outputs = this.#isWhole ? [...this.#missing.values(), end] : [end]
     const eventId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
     const timestamp = this.#orphan.clock.now()
     const entries = outputs.map((output) => ({ output, eventId: eventId(), timestamp }))
@@ -299,6 +299,21 @@ class OrphanEnding {
     // readers have seen.
     if (this.#orphan.stored.has(cancelledItem(event) ?? '')) this.#processor.flush()
     this.#processor.apply(event)
+  }
+
+  #derive(output: StreamOutput): void {
+    if (output.type === 'turn_complete' || output.type === 'turn_error') {
+      this.#ending = output
+      return
+    }
+    const key = outputKey(output)
+    const stored = this.#orphan.stored.get(key)
+    if (stored === undefined ? isUnseen(output) : isSame(stored, output)) {
+      this.#missing.delete(key)
+      return
+    }
+    const status = stored === undefined ? 'create' : 'update'
+    this.#missing.set(key, isGrowing(output) ? { ...output, status } : output)
   }
 
   #event(event_id: string, payload: StreamEventPayload): StreamEvent {
@@ -348,33 +363,6 @@ function cancelledItem({ payload }: StreamEvent): string | undefined {
   if (payload.type === 'item_cancelled') return payload.item_id
   const isCancelled = payload.type === 'item_done' && payload.final_item.type === 'cancelled'
   return isCancelled ? payload.item_id : undefined
-}
-
-/** Collects the outputs that follow from the events and are missing in `processed`: the last one of each item. */
-class DerivedOutputs {
-  /** By key, in the order in which they were first missing. */
-  readonly missing = new Map<string, StreamOutput>()
-  ending: TurnComplete | TurnError | undefined
-  readonly #stored: ReadonlyMap<string, string>
-
-  constructor(stored: ReadonlyMap<string, string>) {
-    this.#stored = stored
-  }
-
-  apply(output: StreamOutput): void {
-    if (output.type === 'turn_complete' || output.type === 'turn_error') {
-      this.ending = output
-      return
-    }
-    const key = outputKey(output)
-    const stored = this.#stored.get(key)
-    if (stored === undefined ? isUnseen(output) : isSame(stored, output)) {
-      this.missing.delete(key)
-      return
-    }
-    const status = stored === undefined ? 'create' : 'update'
-    this.missing.set(key, isGrowing(output) ? { ...output, status } : output)
-  }
 }
 
 const GROWING = ['create', 'update'] as const
