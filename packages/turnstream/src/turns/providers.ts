@@ -1,3 +1,4 @@
+import type { Submission } from '@turnstream/core/internal/formats/submission'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { nearestNames } from '@turnstream/core/internal/protocol/nearest'
 import { CODEX_ID, PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../providers/provider.ts'
@@ -21,11 +22,8 @@ export interface ChosenModel {
   readonly tools?: readonly Tool[]
 }
 
-export interface RequestedModel {
-  /** `<providerId>/<modelId>`, or a model name. */
-  readonly model?: string | undefined
-  readonly providerId?: string | undefined
-}
+/** `model` is `<providerId>/<modelId>`, or a model name. */
+export type RequestedModel = Pick<Submission, 'model' | 'providerId'>
 
 /** Names before a slash that mean a provider, configured or not. */
 const KIND_NAMES: ReadonlySet<string> = new Set([...PROVIDER_KINDS, CODEX_ID, SCRIPTED_ID])

@@ -17,10 +17,7 @@ const AMBIGUOUS = '-'
 /** Failed turns after the one that a request continues. */
 const MAX_RETRIES = 200
 
-export interface TurnPlace {
-  readonly turnId: string
-  readonly threadId: string
-}
+export type TurnPlace = Pick<ListedTurn, 'turnId' | 'threadId'>
 
 /** Returns the newest turn that the request continues; undefined for none, or one in each of several threads. */
 export async function findContinued(

@@ -29,35 +29,20 @@ export function inputItems(
   return [...before, ...after]
 }
 
-function itemOf(id: string, item: HistoryItem): OutputItem {
-  switch (item.type) {
-    case 'function_call_output': {
-      const { type, call_id, output, success } = item
-      return { type, id, call_id, output, success, ...metadataOf(item) }
-    }
-    case 'function_call': {
-      const { type, call_id, name, arguments: text } = item
-      return { type, id, name, arguments: text, call_id, ...metadataOf(item) }
-    }
-    case 'reasoning': {
-      const { type, content } = item
-      return { type, id, content, ...metadataOf(item) }
-    }
-    case 'message': {
-      const { type, content, origin, name } = item
-      const attachments = 'attachments' in item ? [...(item.attachments ?? [])] : []
-      const given = {
-        ...(name !== undefined && { name }),
-        ...(attachments.length > 0 && { attachments }),
-      }
-      return { type, id, content, origin, ...given, ...metadataOf(item) }
-    }
-  }
+/** What is stored of an item from a caller, in this order. */
+const FIELDS: Record<HistoryItem['type'], readonly string[]> = {
+  message: ['content', 'origin', 'name', 'attachments', 'provider_metadata'],
+  reasoning: ['content', 'provider_metadata'],
+  function_call: ['name', 'arguments', 'call_id', 'provider_metadata'],
+  function_call_output: ['call_id', 'output', 'success', 'provider_metadata'],
 }
 
-function metadataOf(item: HistoryItem): Pick<OutputItem, 'provider_metadata'> {
-  const metadata = 'provider_metadata' in item ? item.provider_metadata : undefined
-  return metadata === undefined ? {} : { provider_metadata: metadata }
+function itemOf(id: string, item: HistoryItem): OutputItem {
+  const given = new Map<string, unknown>(Object.entries(item))
+  const fields = FIELDS[item.type]
+    .map((name) => [name, given.get(name)] as const)
+    .filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0))
+  return { type: item.type, id, ...Object.fromEntries(fields) } as OutputItem
 }
 
 /** The calls of earlier turns that a turn's input answers, by the item id of the output. */
