@@ -58,20 +58,19 @@ export class AgentTurn {
 
   /** Calls `respond` with the decision. Returns the approval request for clients, if there is one. */
   decide(
-    id: string | number,
-    { itemId }: Params,
-    respond: (result: Params) => void,
-  ): StreamEventPayload | undefined {
+    { id = '', params: { itemId } }: Incoming,
+    respond: (id: string | number, result: Params) => void,
+  ): readonly StreamEventPayload[] {
     if (!this.#isAsked || typeof itemId !== 'string') {
-      respond({ decision: 'decline' })
-      return undefined
+      respond(id, { decision: 'decline' })
+      return []
     }
     const approval_id = `codex-${id}`
     void this.#isApproved(approval_id).then((isApproved) => {
-      respond({ decision: isApproved ? 'accept' : 'decline' })
+      respond(id, { decision: isApproved ? 'accept' : 'decline' })
     })
     const item_id = `approval ${id}`
     const item = { id: item_id, approval_id, call_id: itemId }
-    return { type: 'item_done', item_id, final_item: { type: 'approval_request', ...item } }
+    return [{ type: 'item_done', item_id, final_item: { type: 'approval_request', ...item } }]
   }
 }

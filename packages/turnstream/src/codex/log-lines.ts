@@ -7,7 +7,7 @@ const MAX_LOG_CHARS = 2000
 export class LogLines {
   readonly #decoder = new TextDecoder()
   readonly #onLine: (line: string) => void
-  #line = ''
+  #rest = ''
 
   constructor(onLine: (line: string) => void) {
     this.#onLine = onLine
@@ -22,21 +22,11 @@ export class LogLines {
   }
 
   #add(text: string): void {
-    const [rest = '', ...starts] = text.split('\n')
-    this.#grow(rest)
-    for (const start of starts) {
-      this.#flush()
-      this.#grow(start)
+    const lines = `${this.#rest}${text}`.split('\n').map((line) => line.slice(0, MAX_LOG_CHARS))
+    this.#rest = lines.pop() ?? ''
+    for (const each of lines) {
+      const line = redactShapes(stripVTControlCharacters(each).trim())
+      if (line !== '') this.#onLine(line)
     }
-  }
-
-  #grow(text: string): void {
-    this.#line += text.slice(0, MAX_LOG_CHARS - this.#line.length)
-  }
-
-  #flush(): void {
-    const line = redactShapes(stripVTControlCharacters(this.#line).trim())
-    this.#line = ''
-    if (line !== '') this.#onLine(line)
   }
 }

@@ -137,27 +137,22 @@ export class CodexSupervisor {
     const wait = this.#retryAt - monotonicNow(clock)
     if (wait > MAX_WAIT_MS) throw unreachable(this.#lastError ?? 'codex is restarting')
     if (wait > 0) await sleep(wait, clock)
+    let home: string | undefined
     try {
-      const server = await this.#startPrepared(this.#options.prepare())
+      const prepared = this.#options.prepare()
+      home = prepared.home
+      const onUnaddressed = (): void => this.#makeExclusive()
+      const server = await AppServer.start({ ...this.#options, ...prepared, onUnaddressed })
+      this.#watch(server, home)
+      home = undefined
       if (this.#isStopped) throw unreachable('codex was stopped')
       this.#current = server
       return server
     } catch (error) {
+      if (home !== undefined) this.#discard(home)
       this.#fail(error)
       this.#failingUntil = monotonicNow(clock) + FAILING_MS
       throw unreachable(this.#lastError ?? 'codex cannot be started')
-    }
-  }
-
-  async #startPrepared(prepared: Prepared): Promise<AppServer> {
-    try {
-      const onUnaddressed = (): void => this.#makeExclusive()
-      const server = await AppServer.start({ ...this.#options, ...prepared, onUnaddressed })
-      this.#watch(server, prepared.home)
-      return server
-    } catch (error) {
-      this.#discard(prepared.home)
-      throw error
     }
   }
 

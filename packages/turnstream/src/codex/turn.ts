@@ -1,5 +1,5 @@
 import type { Clock } from '@turnstream/core/internal/async/clock'
-import { deferred } from '@turnstream/core/internal/async/deferred'
+import { Deferred } from '@turnstream/core/internal/async/deferred'
 import { Fifo } from '@turnstream/core/internal/async/fifo'
 import { IdleTimer } from '@turnstream/core/internal/async/idle-timer'
 import { onAbort } from '@turnstream/core/internal/async/on-abort'
@@ -52,10 +52,9 @@ export class CodexTurn {
   #hasCalls = false
   /** After an interrupt only the end of the turn counts: codex may already ask the model again. */
   #state: 'running' | 'interrupted' | 'over' = 'running'
-  #requestInterrupt = (_turnId: string): void => {}
-  #respond = (_id: string | number, _result: Params): void => {}
+  #thread: { readonly server: AppServer; readonly threadId: string } | undefined
   #isFinished = false
-  readonly #finished = deferred()
+  readonly #finished = new Deferred()
 
   constructor(parts: TurnParts) {
     this.#parts = parts
@@ -63,9 +62,7 @@ export class CodexTurn {
     this.#silence = new IdleTimer(parts.idleMs, parts.clock, () => {
       this.#fail({ code: 'UPSTREAM_TIMEOUT', message })
     })
-    this.#openCalls = new OpenCalls(parts.quietMs, parts.clock, (id, result) => {
-      if (this.#state === 'running') this.#respond(id, result)
-    })
+    this.#openCalls = new OpenCalls(parts.quietMs, parts.clock, this.#respond)
     this.#finishedCalls = new FinishedCalls(parts.quietMs, parts.clock, () => this.#enqueue(QUIET))
   }
 
@@ -103,9 +100,7 @@ export class CodexTurn {
     if (typeof threadId !== 'string') throw malformed('thread/start has no thread id')
     // codex reads its configuration again for each thread.
     if (modelProvider !== PROVIDER) throw malformed('codex chose another provider')
-    this.#requestInterrupt = (turnId) =>
-      ignore(server.request('turn/interrupt', { threadId, turnId }))
-    this.#respond = (id, result) => server.respond(id, result)
+    this.#thread = { server, threadId }
     const stopListening = server.listen(threadId, {
       onMessage: (message) => this.#receive(message),
       onFault: ({ code, message }) => this.#enqueue({ code, message }),
@@ -131,10 +126,21 @@ export class CodexTurn {
       if (this.#state === 'running') this.#interrupt()
       stopListening()
       // Commands that the model left running.
-      if (agent !== undefined)
-        ignore(server.request('thread/backgroundTerminals/clean', { threadId }))
-      ignore(server.request('thread/unsubscribe', { threadId }))
+      if (agent !== undefined) this.#request('thread/backgroundTerminals/clean')
+      this.#request('thread/unsubscribe')
     }
+  }
+
+  /** Does not wait for the answer: the thread is over either way. */
+  #request(method: string, params: Params = {}): void {
+    const { server, threadId } = this.#thread ?? {}
+    server?.request(method, { threadId, ...params }).catch(() => {})
+  }
+
+  readonly #respond = (id: string | number, result: Params): void => {
+    // An interrupt resolves open calls. An answer before it would let the model continue.
+    if (this.#state !== 'running' || this.#parts.stream.signal.aborted) return
+    this.#thread?.server.respond(id, result)
   }
 
   #finish(): void {
@@ -144,7 +150,7 @@ export class CodexTurn {
 
   #interrupt(): void {
     this.#state = 'interrupted'
-    if (this.#turnId !== undefined) this.#requestInterrupt(this.#turnId)
+    if (this.#turnId !== undefined) this.#request('turn/interrupt', { turnId: this.#turnId })
   }
 
   #receive(message: Incoming): boolean {
@@ -198,13 +204,14 @@ export class CodexTurn {
   }
 
   #translate(message: Incoming): readonly StreamEventPayload[] {
+    const { agent } = this.#parts
     const { method, params, size } = message
     this.#queuedChars -= size
     if (method === 'turn/started' && isRecord(params['turn'])) {
       this.#turnId ??= String(params['turn']['id'])
     }
     if (this.#state === 'interrupted' && method !== 'turn/completed') return []
-    if (this.#parts.agent?.takes(message)) return this.#decide(this.#parts.agent, message)
+    if (agent?.takes(message)) return agent.decide(message, this.#respond)
     // Injected items are echoed under the id of another turn.
     if (params['turnId'] !== undefined && params['turnId'] !== this.#turnId) return []
     if (this.#openCalls.isEcho(message)) return []
@@ -212,16 +219,6 @@ export class CodexTurn {
     if (method === 'turn/completed') this.#state = 'over'
     else if (method === 'rawResponse/completed' && this.#hasCalls) this.#interrupt()
     return payloads
-  }
-
-  /** Answers a request for approval, and returns its item. */
-  #decide(agent: AgentTurn, { id = '', params }: Incoming): readonly StreamEventPayload[] {
-    const request = agent.decide(id, params, (result) => {
-      // An interrupt resolves open calls. An answer before it would let the model continue.
-      if (this.#state !== 'running' || this.#parts.stream.signal.aborted) return
-      this.#respond(id, result)
-    })
-    return request === undefined ? [] : [request]
   }
 
   /** Gives tools the names that the client knows. */
@@ -253,8 +250,4 @@ function faultOf(error: unknown): ErrorObject {
 
 function malformed(reason: string): TurnstreamError {
   return new TurnstreamError('UPSTREAM_MALFORMED', reason)
-}
-
-function ignore(promise: Promise<unknown>): void {
-  promise.catch(() => {}) // the thread is over either way
 }
