@@ -122,6 +122,10 @@ export class TurnstreamError extends Error {
   }
 }
 
+export function optionInvalid(detail: string): TurnstreamError {
+  return new TurnstreamError('OPTION_INVALID', detail)
+}
+
 /** The message without the summary of its code. */
 export function withoutSummary({ code, message }: TurnstreamError): string {
   return message.slice(ERROR_CODES[code].summary.length + 2)

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { invalidOption } from '@turnstream/core/internal/formats/vendor-request'
 
 /** What commands of the agent may do, by codex's own names. */
 export const SANDBOXES = ['read-only', 'workspace-write', 'danger-full-access'] as const
@@ -24,9 +24,13 @@ export interface CodexAgent {
 /** Throws OPTION_INVALID if codex cannot run with these settings. */
 export function checkAgent({ directory, sandbox, approvals }: CodexAgent): void {
   if (!isAbsolute(directory) || !isDirectory(directory)) {
-    throw invalid(`directory must be the absolute path of an existing directory, got ${directory}`)
+    throw invalidOption(
+      'agent',
+      `directory must be the absolute path of an existing directory, got ${directory}`,
+    )
   }
-  if (hasNeedlessApprovals(sandbox, approvals)) throw invalid(`approvals: ${NEEDLESS_APPROVALS}`)
+  if (hasNeedlessApprovals(sandbox, approvals))
+    throw invalidOption('agent', `approvals: ${NEEDLESS_APPROVALS}`)
 }
 
 /** Whether approvals would never be requested: without a sandbox, codex requests none. */
@@ -38,10 +42,6 @@ export function hasNeedlessApprovals(
 }
 
 export const NEEDLESS_APPROVALS = 'with danger-full-access codex needs no approvals; use "never"'
-
-function invalid(detail: string): TurnstreamError {
-  return new TurnstreamError('OPTION_INVALID', `agent: ${detail}`)
-}
 
 function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { type Clock, within } from '@turnstream/core/internal/async/clock'
 import { asFields } from '@turnstream/core/internal/formats/fields'
-import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { hasCode, optionInvalid, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { PROVIDER } from './config.ts'
 import { Connection, type Incoming, isForwarded, type Params } from './connection.ts'
 import { workDirectory } from './home.ts'
@@ -200,8 +200,7 @@ function checkModelProvider({ config }: Params, baseUrl: string | undefined): vo
   const { base_url } = asFields(asFields(model_providers)[PROVIDER])
   if (model_provider === PROVIDER && (base_url ?? undefined) === baseUrl) return
   // The message has no address: clients read it.
-  throw new TurnstreamError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     'codex would call another API than the configured one. Remove the system-wide configuration of codex',
   )
 }

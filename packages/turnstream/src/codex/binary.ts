@@ -1,13 +1,13 @@
 import { accessSync, constants, existsSync, readdirSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { optionInvalid } from '@turnstream/core/internal/protocol/errors'
 
 /** Finds the native binary, not the Node program around it: `wanted`, that of `@openai/codex`, or of the `PATH`. */
 export function findCodex(wanted: string | undefined, path = process.env['PATH'] ?? ''): string {
   if (wanted !== undefined) {
     if (isExecutable(wanted)) return vendoredBeside(wanted) ?? wanted
-    throw new TurnstreamError('OPTION_INVALID', `codex binary ${wanted} is not executable`)
+    throw optionInvalid(`codex binary ${wanted} is not executable`)
   }
   const installed = installedPackage()
   const vendored = installed && vendoredIn(installed)
@@ -17,8 +17,7 @@ export function findCodex(wanted: string | undefined, path = process.env['PATH']
     .map((directory) => join(directory, 'codex'))
     .find(isExecutable)
   if (found !== undefined) return vendoredBeside(found) ?? found
-  throw new TurnstreamError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     'no codex binary: install it with "npm install -g @openai/codex", or set its path',
   )
 }

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '@turnstream/core/internal/async/clock'
 import { translateCodex } from '@turnstream/core/internal/formats/codex/read'
 import { fitSettings } from '@turnstream/core/internal/formats/settings'
 import { MAX_ARGUMENT_CHARS } from '@turnstream/core/internal/formats/translation'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { optionInvalid } from '@turnstream/core/internal/protocol/errors'
 import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { redacting } from '@turnstream/core/internal/protocol/redaction'
 import { CODEX_ID, type Provider, ProviderStream } from '../providers/provider.ts'
@@ -67,8 +67,7 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
   const env = childEnvironment(options.env ?? process.env, modelProvider)
   const { baseUrl } = modelProvider
   if (!baseUrl && !modelProvider.usesLogin) {
-    const detail = 'modelProvider.baseUrl is missing: codex would choose an API by itself'
-    throw new TurnstreamError('OPTION_INVALID', detail)
+    throw optionInvalid('modelProvider.baseUrl is missing: codex would choose an API by itself')
   }
   const apiKey = env[KEY_VARIABLE]
   const redact = redacting(apiKey === undefined ? [] : [apiKey])

@@ -1,5 +1,5 @@
 import { CallSlots } from '@turnstream/core/internal/async/call-slots'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { optionInvalid } from '@turnstream/core/internal/protocol/errors'
 import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { parseUrl } from '@turnstream/core/internal/protocol/url'
 import { findSchemaFault } from '../turns/tool-schema.ts'
@@ -53,14 +53,11 @@ export function createHttpTool(options: HttpToolOptions): Tool {
 }
 
 function checkTool({ name, parameters, url }: HttpToolOptions): void {
-  if (!TOOL_NAME.test(name)) throw refusal(`the tool name ${JSON.stringify(name)} is not usable`)
+  if (!TOOL_NAME.test(name))
+    throw optionInvalid(`the tool name ${JSON.stringify(name)} is not usable`)
   const fault = findSchemaFault(parameters)
-  if (fault !== undefined) throw refusal(`parameters of ${name}: ${fault}`)
-  if (!/^https?:$/.test(parseUrl(url)?.protocol ?? '')) throw refusal(`url of ${name}`)
-}
-
-function refusal(detail: string): TurnstreamError {
-  return new TurnstreamError('OPTION_INVALID', detail)
+  if (fault !== undefined) throw optionInvalid(`parameters of ${name}: ${fault}`)
+  if (!/^https?:$/.test(parseUrl(url)?.protocol ?? '')) throw optionInvalid(`url of ${name}`)
 }
 
 /** Follows redirects that repeat the request at the same origin. */

@@ -4,7 +4,7 @@ import { CallSlots } from '@turnstream/core/internal/async/call-slots'
 import { type Clock, monotonicNow, pause, systemClock } from '@turnstream/core/internal/async/clock'
 import { Deferred } from '@turnstream/core/internal/async/deferred'
 import { calculateRetryDelay } from '@turnstream/core/internal/async/retry'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { optionInvalid } from '@turnstream/core/internal/protocol/errors'
 import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import { findSchemaFault } from '../turns/tool-schema.ts'
 import type { ToolSource } from '../turns/tool-sources.ts'
@@ -62,8 +62,7 @@ const MAX_REASON_CHARS = 500
  */
 export async function connectMcpTools(options: McpToolsOptions): Promise<McpTools> {
   if (!MCP_NAME.test(options.name)) {
-    const detail = `name ${JSON.stringify(options.name)} of an MCP server is not usable`
-    throw new TurnstreamError('OPTION_INVALID', detail)
+    throw optionInvalid(`name ${JSON.stringify(options.name)} of an MCP server is not usable`)
   }
   const connection = new McpConnection(options, await loadMcpPackage(options.packageFolder))
   await connection.firstAttempt

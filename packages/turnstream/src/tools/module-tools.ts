@@ -1,4 +1,4 @@
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { optionInvalid } from '@turnstream/core/internal/protocol/errors'
 import { isRecord } from '@turnstream/core/internal/protocol/json'
 import { findSchemaFault } from '../turns/tool-schema.ts'
 import type { Tool } from '../turns/tools.ts'
@@ -8,10 +8,10 @@ import { TOOL_NAME } from './limits.ts'
 export async function importTools(url: string): Promise<readonly Tool[]> {
   const module = (await import(url)) as { default?: unknown }
   const { default: tools } = module
-  if (!Array.isArray(tools)) throw refusal('the default export must be a list of tools')
+  if (!Array.isArray(tools)) throw optionInvalid('the default export must be a list of tools')
   for (const [index, tool] of tools.entries()) {
     const fault = toolFault(tool)
-    if (fault !== undefined) throw refusal(`tool ${index + 1} of the list: ${fault}`)
+    if (fault !== undefined) throw optionInvalid(`tool ${index + 1} of the list: ${fault}`)
   }
   return tools as readonly Tool[]
 }
@@ -34,8 +34,4 @@ function toolFault(tool: unknown): string | undefined {
   }
   const fault = findSchemaFault(parameters)
   return fault === undefined ? undefined : `parameters of ${name}: ${fault}`
-}
-
-function refusal(detail: string): TurnstreamError {
-  return new TurnstreamError('OPTION_INVALID', detail)
 }

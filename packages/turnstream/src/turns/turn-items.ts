@@ -1,5 +1,9 @@
 import { textOf } from '@turnstream/core/internal/items/text'
-import { type ErrorCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import {
+  type ErrorCode,
+  optionInvalid,
+  TurnstreamError,
+} from '@turnstream/core/internal/protocol/errors'
 import { outputItemId, outputItemIds } from '@turnstream/core/internal/protocol/item-ids'
 import type { OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import type { ErrorObject, ItemType } from '@turnstream/core/internal/protocol/stream-event'
@@ -133,9 +137,7 @@ export function resolveLimits<Limits extends { readonly [Name in keyof Limits]: 
   const limits = { ...defaults }
   for (const name of Object.keys(defaults) as (keyof Limits & string)[]) {
     const value = given[name] ?? defaults[name]
-    if (!(value >= 1)) {
-      throw new TurnstreamError('OPTION_INVALID', `${name} must be at least 1, not ${value}`)
-    }
+    if (!(value >= 1)) throw optionInvalid(`${name} must be at least 1, not ${value}`)
     limits[name] = value
   }
   return limits

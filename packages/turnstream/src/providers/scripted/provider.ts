@@ -4,7 +4,7 @@ import type {
   RunContext,
 } from '@turnstream/core/internal/formats/provider-request'
 import type { Recordings } from '@turnstream/core/internal/formats/v2/recording'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { optionInvalid } from '@turnstream/core/internal/protocol/errors'
 import { type Provider, ProviderStream, SCRIPTED_ID } from '../provider.ts'
 import { type ModelClient, toModelClient } from '../response-events.ts'
 import { replayRecording } from './translate.ts'
@@ -21,8 +21,7 @@ export interface ScriptedProviderOptions {
 /** A provider that plays recorded turns: no key, no network, deterministic. */
 export function createScriptedProvider(options: ScriptedProviderOptions): ModelClient {
   const { id = SCRIPTED_ID, recordings, speed = 1, clock = systemClock } = options
-  if (!(speed > 0))
-    throw new TurnstreamError('OPTION_INVALID', `speed is ${speed}, it must be above 0`)
+  if (!(speed > 0)) throw optionInvalid(`speed is ${speed}, it must be above 0`)
   const provider: Provider = {
     id,
     stream(request, run, signal) {

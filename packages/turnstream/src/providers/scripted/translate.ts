@@ -18,9 +18,7 @@ export function replayRecording(context: TranslationContext) {
   let isOver = false
 
   function itemId(recorded: string): string {
-    const known = items.get(recorded)
-    if (known !== undefined) return known
-    const id = nextItemId()
+    const id = items.get(recorded) ?? nextItemId()
     items.set(recorded, id)
     return id
   }
