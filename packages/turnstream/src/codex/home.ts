@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { optionInvalid } from '@turnstream/core/internal/protocol/errors'
 import { catalogOf } from './catalog.ts'
 import { type CodexConfig, codexSettings } from './config.ts'
 import { syncDirectory, writeDurably } from './durable-file.ts'
@@ -43,7 +43,7 @@ export class CodexHomes {
   }
 
   create(): CodexHome {
-    const { directory, template } = this.#options
+    const { directory, template, modelProvider, agent } = this.#options
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     chmodSync(directory, 0o700)
     for (const prefix of [READY, UNFINISHED]) {
@@ -53,12 +53,18 @@ export class CodexHomes {
     const home = join(directory, basename(unfinished).replace(UNFINISHED, READY))
     try {
       if (template !== undefined) copyTemplate(template, unfinished)
-      if (this.#usesLogin) this.#copyLogin(unfinished)
+      if (modelProvider.usesLogin) {
+        const running = listDirectories(directory, READY)
+        copyLogin(
+          [...(template === undefined ? [] : [template]), directory, ...running],
+          unfinished,
+        )
+      }
       const args = this.#write(unfinished, home)
       syncDirectory(unfinished)
       renameSync(unfinished, home)
       syncDirectory(directory)
-      const catalog = this.#options.agent === undefined ? [join(home, CATALOG)] : []
+      const catalog = agent === undefined ? [join(home, CATALOG)] : []
       return { home, args, files: [workDirectory(home), ...catalog] }
     } catch (error) {
       removeDirectory(unfinished)
@@ -68,18 +74,9 @@ export class CodexHomes {
 
   /** Removes the home of a process that is gone. A login that it renewed stays for the next one. */
   remove(home: string): void {
-    if (this.#usesLogin) keepLogin(home, this.#options.directory)
+    const { modelProvider, directory } = this.#options
+    if (modelProvider.usesLogin) keepLogin(home, directory)
     removeDirectory(home)
-  }
-
-  get #usesLogin(): boolean {
-    return this.#options.modelProvider.usesLogin ?? false
-  }
-
-  #copyLogin(home: string): void {
-    const { directory, template } = this.#options
-    const running = listDirectories(directory, READY)
-    copyLogin([...(template === undefined ? [] : [template]), directory, ...running], home)
   }
 
   #write(unfinished: string, home: string): string[] {
@@ -107,8 +104,7 @@ function namesIn(template: string): string[] {
     return files.map(({ name }) => name).filter((name) => !NOT_COPIED.test(name))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    const detail = `the template of CODEX_HOME is unreadable: ${reason}`
-    throw new TurnstreamError('OPTION_INVALID', detail)
+    throw optionInvalid(`the template of CODEX_HOME is unreadable: ${reason}`)
   }
 }
 
