@@ -80,9 +80,10 @@ function decodeAnswer(json: string): ApprovalDecision {
 
 export type OnAnswer = (callId: string, id: string, answer: ApprovalDecision) => Promise<void>
 
+/** Whether a call needs approval, or why that is unknown. */
 interface Decision {
   readonly call: FunctionCall
-  readonly outcome: { readonly isNeeded: boolean } | { readonly error: unknown }
+  readonly outcome: boolean | { readonly error: unknown }
 }
 
 const TIMEOUT = 'timeout'
@@ -114,20 +115,18 @@ export class TurnApprovals {
     const { tools, facts } = this.#options
     const tool = tools.get(call.name)
     if (tool === undefined || (tool.needsApproval ?? false) === false) return undefined
-    const decide = (outcome: Decision['outcome']) => {
-      this.#decision = { call, outcome }
-    }
-    return needsApproval(tool, call, { tenant: facts.tenant, signal }).then(
-      (isNeeded) => decide({ isNeeded }),
-      (error: unknown) => decide({ error }),
-    )
+    return needsApproval(tool, call, { tenant: facts.tenant, signal })
+      .catch((error: unknown) => ({ error }))
+      .then((outcome) => {
+        this.#decision = { call, outcome }
+      })
   }
 
   /** Returns the request to write with a finished call, if its tool needs approval. */
   request(call: FunctionCall, place: number): ApprovalRequest | undefined {
     const outcome = this.#outcomeFor(call)
-    if ('error' in outcome) this.#requests.set(call.id, outcome)
-    if ('error' in outcome || !outcome.isNeeded) return undefined
+    if (typeof outcome === 'object') this.#requests.set(call.id, outcome)
+    if (outcome !== true) return undefined
     const request = this.requestForProvider(place)
     const error = new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
     this.#requests.set(call.id, request ?? { error })
@@ -138,7 +137,7 @@ export class TurnApprovals {
     const { call, outcome } = this.#decision ?? {}
     this.#decision = undefined
     if (outcome !== undefined && call?.name === name && call.arguments === args) return outcome
-    return { isNeeded: (this.#options.tools.get(name)?.needsApproval ?? false) !== false }
+    return (this.#options.tools.get(name)?.needsApproval ?? false) !== false
   }
 
   /** Returns a request for a call that the provider runs; undefined if the turn has asked too often. */

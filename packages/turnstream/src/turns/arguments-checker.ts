@@ -31,17 +31,12 @@ export interface ArgumentsCheckerOptions {
 
 const MAX_THREADS = 2
 
-/** The checks of a tenant run one at a time, so that those of other tenants get a thread in between. */
-interface TenantQueue {
-  readonly slots: CallSlots
-  checks: number
-}
-
 /** Checks the arguments of calls. Schemas may have any regular expression: threads run what may be slow. */
 export class ArgumentsChecker {
   readonly #options: ArgumentsCheckerOptions
   readonly #threads = new CallSlots(MAX_THREADS)
-  readonly #queues = new Map<string, TenantQueue>()
+  /** The checks of a tenant run one at a time, so that those of other tenants get a thread in between. */
+  readonly #queues = new Map<string, { readonly slots: CallSlots; checks: number }>()
   readonly #idle: CheckThread[] = []
 
   constructor(options: ArgumentsCheckerOptions = {}) {

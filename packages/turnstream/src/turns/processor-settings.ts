@@ -1,7 +1,4 @@
-import type { RunContext } from '@turnstream/core/internal/formats/provider-request'
-import type { WriterOptions } from '@turnstream/core/internal/log/turn-log'
 import { DEFAULT_PROCESSOR } from '@turnstream/core/internal/processor/options'
-import type { LiveProcessorOptions } from '@turnstream/core/internal/processor/stream-processor'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { withoutUndefined } from '@turnstream/core/internal/protocol/json'
 
@@ -23,11 +20,7 @@ export interface ProcessorSettings {
   readonly maxArgumentChars: number
 }
 
-export interface ResolvedProcessor {
-  readonly emission: Pick<LiveProcessorOptions, 'batchGradient' | 'batchTimeoutMs' | 'maxLatencyMs'>
-  readonly retry: Pick<WriterOptions<unknown>, 'retryAttempts' | 'retryBaseMs' | 'retryMaxMs'>
-  readonly call: Pick<RunContext, 'maxArgumentChars'>
-}
+export type ResolvedProcessor = ReturnType<typeof resolveProcessor>
 
 /** Bounds of the settings, also for those in text. */
 export const PROCESSOR_BOUNDS = {
@@ -39,10 +32,7 @@ export const PROCESSOR_BOUNDS = {
 } as const
 
 /** Sorts the settings. OPTION_INVALID for one that is out of bounds. */
-export function resolveProcessor(
-  given: Partial<ProcessorSettings> = {},
-  leaseMs = Infinity,
-): ResolvedProcessor {
+export function resolveProcessor(given: Partial<ProcessorSettings> = {}, leaseMs = Infinity) {
   const { batchGradient, batchTimeoutMs, maxLatencyMs } = { ...DEFAULT_PROCESSOR, ...given }
   const { retryAttempts, retryBaseMs, retryMaxMs, maxArgumentChars } = given
   const { steps, tokens, ms, attempts, argumentChars } = PROCESSOR_BOUNDS

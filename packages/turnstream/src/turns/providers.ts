@@ -1,5 +1,5 @@
 import type { Submission } from '@turnstream/core/internal/formats/submission'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { optionInvalid, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { nearestNames } from '@turnstream/core/internal/protocol/nearest'
 import { CODEX_ID, PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../providers/provider.ts'
 import type { Tool } from './tools.ts'
@@ -47,11 +47,11 @@ export class Providers {
   /** OPTION_INVALID for an alias that is the name of a model, or whose model is unknown. */
   constructor(configured: readonly ConfiguredProvider[], aliases: ModelAliases = {}) {
     const [first] = configured
-    if (first === undefined) throw invalid('no provider is configured')
+    if (first === undefined) throw optionInvalid('no provider is configured')
     this.#default = first
     this.#all = [...configured]
     this.#byId = new Map(configured.map((each) => [each.provider.id, each]))
-    if (this.#byId.size < configured.length) throw invalid('two providers have the same id')
+    if (this.#byId.size < configured.length) throw optionInvalid('two providers have the same id')
     this.#aliases = new Map(
       Object.entries(aliases).map(([alias, model]) => [alias, this.#resolveAlias(alias, model)]),
     )
@@ -60,13 +60,14 @@ export class Providers {
   #resolveAlias(alias: string, model: string): ChosenModel {
     if (!ALIAS.test(alias)) {
       const shown = JSON.stringify(alias.slice(0, 200))
-      throw invalid(`alias ${shown} must have 1 to 200 characters, without spaces or slashes`)
+      throw optionInvalid(`alias ${shown} must have 1 to 200 characters, without spaces or slashes`)
     }
     const owner = this.#all.find((each) => listedModels(each).includes(alias))
-    if (owner !== undefined) throw invalid(`alias ${alias} is a model of ${owner.provider.id}`)
+    if (owner !== undefined)
+      throw optionInvalid(`alias ${alias} is a model of ${owner.provider.id}`)
     const chosen = this.#byName(model)
     if (chosen !== undefined) return chosen
-    throw invalid(`alias ${alias} names an unknown model: ${model}${this.#advice(model)}`)
+    throw optionInvalid(`alias ${alias} names an unknown model: ${model}${this.#advice(model)}`)
   }
 
   /** Listed models as `<providerId>/<modelId>`, each provider's default model first. */
@@ -116,11 +117,13 @@ export class Providers {
   }
 
   #takerOfAny(model: string): ConfiguredProvider {
-    const prefix = model.split('/', 1)[0]?.toLowerCase() ?? ''
-    if (KIND_NAMES.has(prefix) || this.#byId.has(prefix)) throw this.#unknownModel(model, prefix)
-    const taker = this.#all.find(({ models }) => models === 'any')
-    if (taker === undefined) throw this.#unknownModel(model)
-    return taker
+    const [prefix = ''] = model.toLowerCase().split('/', 1)
+    const isConfigured = this.#byId.has(prefix)
+    const isNamed = isConfigured || KIND_NAMES.has(prefix)
+    const taker = isNamed ? undefined : this.#all.find(({ models }) => models === 'any')
+    if (taker !== undefined) return taker
+    if (isNamed && !isConfigured && model.includes('/')) throw this.#unknownProvider(prefix)
+    throw new TurnstreamError('MODEL_UNKNOWN', `${model}${this.#advice(model)}`)
   }
 
   #byProviderId(providerId: string, model: string | undefined): ChosenModel {
@@ -136,13 +139,6 @@ export class Providers {
     const available = [...this.#byId.keys()].join(', ')
     const detail = `provider ${id} is not configured; available: ${available}`
     return new TurnstreamError('MODEL_UNKNOWN', detail)
-  }
-
-  #unknownModel(model: string, prefix?: string): TurnstreamError {
-    if (prefix !== undefined && model.includes('/') && !this.#byId.has(prefix)) {
-      return this.#unknownProvider(prefix)
-    }
-    return new TurnstreamError('MODEL_UNKNOWN', `${model}${this.#advice(model)}`)
   }
 
   /** Compare the name both with and without its provider. */
@@ -170,10 +166,6 @@ function fullNames(configured: readonly ConfiguredProvider[]): string[] {
   return configured.flatMap((each) =>
     listedModels(each).map((model) => `${each.provider.id}/${model}`),
   )
-}
-
-function invalid(detail: string): TurnstreamError {
-  return new TurnstreamError('OPTION_INVALID', detail)
 }
 
 function toChosen(configured: ConfiguredProvider, model = ''): ChosenModel {

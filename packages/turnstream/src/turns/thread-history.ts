@@ -54,7 +54,8 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
     if (isSliceOver()) await nextSlice()
     if (turn.damaged) throw new TurnstreamError('STORE_CORRUPT', `turn ${turn.turnId} is damaged`)
     if (isEndOfHistory(turn) || signal.aborted) break
-    const stored = turns.length < MAX_TURNS ? await readTurn(log, turn, bytes, signal) : undefined
+    const stored =
+      turns.length < MAX_TURNS ? await readStoredItems(log, turn, bytes, signal) : undefined
     bytes -= stored?.bytes ?? 0
     tokens -= estimateTokens(stored?.items ?? [])
     if (stored === undefined || bytes < 0 || tokens < 0) {
@@ -98,21 +99,6 @@ export async function* earlierTurns({
   } while (cursor !== undefined)
 }
 
-/** Returns undefined for a turn of more than `maxBytes`. */
-export async function readTurn(
-  log: TurnLog,
-  turn: TurnRecord,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<StoredItems | undefined> {
-  try {
-    return await readStoredItems(log, turn, maxBytes, signal)
-  } catch (error) {
-    if (isTurnMissing(error)) return NO_ITEMS
-    throw error
-  }
-}
-
 /** Removes what vendors reject: approvals, and calls and outputs without the other, unless a vendor ran the call. */
 function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[]): OutputItem[] {
   const unanswered = new Map<string, OutputItem[]>()
@@ -144,7 +130,10 @@ export interface StoredItems {
   readonly isStart: boolean
 }
 
-/** Returns the items of an ended turn; undefined if they exceed `maxBytes`. Little more than that is ever read. */
+/**
+ * Returns the items of an ended turn, none if it is gone; undefined if they exceed `maxBytes`. Little more than that is
+ * ever read.
+ */
 export async function readStoredItems(
   log: TurnLog,
   turn: TurnRecord,
@@ -153,17 +142,22 @@ export async function readStoredItems(
 ): Promise<StoredItems | undefined> {
   const { turnId, responseBytes, expired } = turn
   if (expired) return NO_ITEMS
-  if (responseBytes === undefined) return reduceEvents(log, turnId, maxBytes, signal)
-  if (responseBytes > maxBytes) return undefined
-  const text = await log.getResponse(turnId)
-  // Deleted since it was listed.
-  if (text === undefined) return NO_ITEMS
-  const response = parseJsonSafe(text)
-  if (!isRecord(response) || !Array.isArray(response['output_items'])) {
-    return reduceEvents(log, turnId, maxBytes, signal)
+  try {
+    if (responseBytes === undefined) return await reduceEvents(log, turnId, maxBytes, signal)
+    if (responseBytes > maxBytes) return undefined
+    const text = await log.getResponse(turnId)
+    // Deleted since it was listed.
+    if (text === undefined) return NO_ITEMS
+    const response = parseJsonSafe(text)
+    if (!isRecord(response) || !Array.isArray(response['output_items'])) {
+      return await reduceEvents(log, turnId, maxBytes, signal)
+    }
+    const isStart = response['history_given'] === true
+    return { items: response['output_items'] as ResponseItem[], bytes: responseBytes, isStart }
+  } catch (error) {
+    if (isTurnMissing(error)) return NO_ITEMS
+    throw error
   }
-  const isStart = response['history_given'] === true
-  return { items: response['output_items'] as ResponseItem[], bytes: responseBytes, isStart }
 }
 
 /** For turns without a Response. Deltas are read in a second pass, only for items that have no `item_done`. */

@@ -1,4 +1,4 @@
-import type { HistoryItem, Submission } from '@turnstream/core/internal/formats/submission'
+import type { Submission } from '@turnstream/core/internal/formats/submission'
 
 const MAX_CHARS = 80
 /** A longer start without a line is not read: messages may be large, and there may be thousands. */
@@ -8,11 +8,7 @@ const MAX_READ_CHARS = 1000
 export function threadTitle({ history = [], input, contentMs }: Submission): string | undefined {
   // A title would outlive the content.
   if (contentMs !== undefined) return undefined
-  return firstTitle(history) ?? firstTitle(input)
-}
-
-function firstTitle(items: readonly HistoryItem[]): string | undefined {
-  for (const item of items) {
+  for (const item of [...history, ...input]) {
     if (item.type !== 'message' || item.origin !== 'user') continue
     const line = firstLine(item.content.slice(0, MAX_READ_CHARS))
     if (line !== '' && !line.startsWith('<')) return line

@@ -13,7 +13,7 @@ import {
   earlierTurns,
   isEndOfHistory,
   MAX_TURNS,
-  readTurn,
+  readStoredItems,
 } from './thread-history.ts'
 import type { TurnCaps } from './turn-items.ts'
 import type { AnsweredCalls } from './turn-request.ts'
@@ -58,7 +58,7 @@ export async function findAnswers(request: AnswersRequest): Promise<ToolAnswers 
     newest ??= turn.turnId
     if (turn.status === 'in_progress') return undefined
     if (search.isDone || isEndOfHistory(turn) || turns === MAX_TURNS) break
-    const stored = await readTurn(log, turn, bytes, signal)
+    const stored = await readStoredItems(log, turn, bytes, signal)
     if (stored === undefined) break
     bytes -= stored.bytes
     turns += 1

@@ -91,20 +91,17 @@ export function isLinear(schema: unknown): boolean {
 /** The most steps that are taken on the event loop: some milliseconds. In characters of schema and arguments, multiplied. */
 export const MAX_STEPS = 500_000
 
-interface KnownSchema {
-  readonly schema: ArgumentsSchema
-  readonly isLinear: boolean
+const known = new WeakMap<JsonSchema, ReturnType<typeof compile>>()
+
+function compile(parameters: JsonSchema) {
+  const schema = new ArgumentsSchema(JSON.stringify(parameters))
+  return { schema, isLinear: isLinear(parameters) }
 }
 
-const known = new WeakMap<JsonSchema, KnownSchema>()
-
-function knownSchema(parameters: JsonSchema): KnownSchema {
-  const found = known.get(parameters)
-  if (found !== undefined) return found
-  const schema = new ArgumentsSchema(JSON.stringify(parameters))
-  const entry = { schema, isLinear: isLinear(parameters) }
-  known.set(parameters, entry)
-  return entry
+function knownSchema(parameters: JsonSchema) {
+  const compiled = known.get(parameters) ?? compile(parameters)
+  known.set(parameters, compiled)
+  return compiled
 }
 
 /** Returns the JSON text of a schema, which is computed once. */

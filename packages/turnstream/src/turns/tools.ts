@@ -5,7 +5,7 @@ import type {
 import type { SubmissionSettings } from '@turnstream/core/internal/formats/submission'
 import { EXECUTED_BY_PROVIDER, isExecutedByProvider } from '@turnstream/core/internal/items/marks'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { parseJsonObject } from '@turnstream/core/internal/protocol/json'
+import { parseJsonObject, withoutUndefined } from '@turnstream/core/internal/protocol/json'
 import type { FunctionCall, OutputItem } from '@turnstream/core/internal/protocol/output-item'
 import { redactShapes } from '@turnstream/core/internal/protocol/redaction'
 import { argumentsChecker, type CheckOptions } from './arguments-checker.ts'
@@ -97,11 +97,8 @@ export class ToolRegistry {
     const all = [...this.#definitions, ...tools]
     const isForced = toolChoice === 'required' || typeof toolChoice === 'object'
     const choice = isForced && round > 1 ? 'auto' : toolChoice
-    return {
-      ...rest,
-      ...(all.length > 0 && { tools: all }),
-      ...(choice !== undefined && { toolChoice: choice }),
-    }
+    const offered = all.length > 0 && { tools: all }
+    return { ...rest, ...offered, ...withoutUndefined({ toolChoice: choice }) }
   }
 }
 

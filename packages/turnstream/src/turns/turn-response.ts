@@ -61,17 +61,10 @@ function isShorterThan(maxChars: number, items: readonly ResponseItem[]): boolea
 }
 
 function itemWithoutContent({ payload }: StreamEvent): string | undefined {
-  switch (payload.type) {
-    case 'item_error':
-    case 'item_cancelled':
-      return payload.item_id
-    case 'item_done': {
-      const { type } = payload.final_item
-      return type === 'error' || type === 'cancelled' ? payload.item_id : undefined
-    }
-    default:
-      return undefined
-  }
+  if (payload.type === 'item_error' || payload.type === 'item_cancelled') return payload.item_id
+  if (payload.type !== 'item_done') return undefined
+  const { type } = payload.final_item
+  return type === 'error' || type === 'cancelled' ? payload.item_id : undefined
 }
 
 function deltaBefore(event: StreamEvent, item_id: string, delta_content: string): StreamEvent {

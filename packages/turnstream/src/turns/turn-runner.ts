@@ -13,7 +13,7 @@ import { logOf } from '../log/tenants.ts'
 import { type FittedSubmission, fitSubmission } from './fitted-submission.ts'
 import { nameIssuers } from './issuers.ts'
 import { type ProcessorSettings, resolveProcessor } from './processor-settings.ts'
-import type { ChosenModel, Providers } from './providers.ts'
+import type { Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
 import { canContinue } from './thread-index.ts'
@@ -282,7 +282,7 @@ export class TurnRunner {
     serverTools = true,
     settings = {},
     tools: unoffered,
-  }: Pick<Submission, 'serverTools' | 'settings'> & Pick<ChosenModel, 'tools'>): ToolRegistry {
+  }: Pick<TurnTask, 'serverTools' | 'settings' | 'tools'>): ToolRegistry {
     if (!serverTools) return NO_TOOLS
     const tools = this.#tools.current()
     return unoffered === undefined ? tools : tools.withUnoffered(unoffered, settings)
