@@ -33,22 +33,10 @@ export interface TextPiece {
 export type ReasoningField = 'reasoning_content' | 'reasoning'
 
 /** A fragment of a tool call. Servers omit, repeat and confuse its identifiers. */
-export interface CallPiece {
-  index: number | undefined
-  id: string | undefined
-  name: string | undefined
-  fragment: string
-  isCustom: boolean
-  /** Sent back with the call: Gemini stores its signature here. */
-  extra: Fields | undefined
-}
+export type CallPiece = ReturnType<typeof callPiece>
 
 /** Other fields of a message besides its text. */
-export interface MessageExtras {
-  annotations: readonly unknown[]
-  images: readonly unknown[]
-  extra: Fields | undefined
-}
+export type MessageExtras = NonNullable<ReturnType<typeof extrasIn>>
 
 export type ContentChoice = ReturnType<typeof decodeChoice>
 
@@ -149,7 +137,7 @@ function textPiece(kind: TextKind, value: unknown): TextPiece[] {
   return text === undefined ? [] : [{ kind, text }]
 }
 
-function extrasIn(delta: Fields): MessageExtras | undefined {
+function extrasIn(delta: Fields) {
   const annotations = asList(delta['annotations'])
   const images = asList(delta['images'])
   const extra = isRecord(delta['extra_content']) ? delta['extra_content'] : undefined
@@ -165,7 +153,7 @@ function callsIn(delta: Fields): CallPiece[] {
   return legacy === undefined ? pieces : [...pieces, callPiece({ function: legacy, index: 0 })]
 }
 
-function callPiece(call: Fields): CallPiece {
+function callPiece(call: Fields) {
   const isCustom = call['type'] === 'custom' || isRecord(call['custom'])
   const place = isCustom ? 'custom' : 'function'
   const body = optionalFields(call[place], `delta.tool_calls[].${place}`) ?? {}
@@ -175,6 +163,7 @@ function callPiece(call: Fields): CallPiece {
     name: asNonEmpty(body['name']),
     fragment: fragmentOf(body[isCustom ? 'input' : 'arguments']),
     isCustom,
+    /** Sent back with the call: Gemini stores its signature here. */
     extra: isRecord(call['extra_content']) ? call['extra_content'] : undefined,
   }
 }

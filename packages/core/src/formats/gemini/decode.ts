@@ -12,6 +12,7 @@ import {
   optionalList,
   requireFields,
 } from '../fields.ts'
+import { omitNullish } from '../request-in.ts'
 import type { FinishReason } from '../translation.ts'
 
 export const NAMESPACE = 'google'
@@ -29,24 +30,10 @@ export interface PartialArg {
   value: string | number | boolean | null
 }
 
-export type WirePart = { signature: string | undefined } & (
-  | { kind: 'text'; isThought: boolean; text: string }
-  | WireCall
-  | { kind: 'code'; id: string | undefined; args: string; code: Fields }
-  | { kind: 'code_result'; id: string | undefined; isOk: boolean; output: string; result: Fields }
-  | { kind: 'attachment'; part: Fields }
-  | { kind: 'unknown'; type: string }
-)
+export type WirePart = ReturnType<typeof decodePart>
 
 /** A call is complete unless it will be continued; its continuation has no name. */
-export interface WireCall {
-  kind: 'call'
-  id: string | undefined
-  name: string | undefined
-  args: string | undefined
-  partialArgs: readonly PartialArg[]
-  willContinue: boolean
-}
+export type WireCall = ReturnType<typeof decodeCall>
 
 export interface WireFinish {
   word: string
@@ -54,7 +41,7 @@ export interface WireFinish {
 }
 
 /** Counts so far; not every event repeats all of them. */
-export type WireCounts = Partial<Record<keyof typeof COUNT_FIELDS, number>>
+export type WireCounts = ReturnType<typeof countsOf>
 
 export type GeminiEvent = ReturnType<typeof decodeEvent>
 
@@ -90,50 +77,49 @@ function blockOf(feedback: unknown): WireFinish | undefined {
   return word === undefined ? undefined : { word, isBlocked: true }
 }
 
-function decodePart(value: unknown): WirePart {
+function decodePart(value: unknown) {
   const part = requireFields(value, 'an element of content.parts')
   return { signature: asNonEmpty(part['thoughtSignature']), ...contentOf(part) }
 }
 
-type WithoutSignature<Part> = Part extends unknown ? Omit<Part, 'signature'> : never
-
-function contentOf(part: Fields): WithoutSignature<WirePart> {
+function contentOf(part: Fields) {
   const { text, functionCall, executableCode, codeExecutionResult } = part
   if (text !== undefined && text !== null) {
     if (typeof text !== 'string') throw new Malformed('the text of a part is not a string')
-    return { kind: 'text', isThought: part['thought'] === true, text }
+    return { kind: 'text', isThought: part['thought'] === true, text } as const
   }
   if (functionCall) return decodeCall(requireFields(functionCall, 'functionCall'))
   if (executableCode) {
     const code = requireFields(executableCode, 'executableCode')
     const args = JSON.stringify({ language: code['language'], code: code['code'] })
-    return { kind: 'code', id: asNonEmpty(code['id']), args, code }
+    return { kind: 'code', id: asNonEmpty(code['id']), args, code } as const
   }
   if (codeExecutionResult) {
     const result = requireFields(codeExecutionResult, 'codeExecutionResult')
     const isOk = result['outcome'] === 'OUTCOME_OK'
     const output = asNonEmpty(result['output']) ?? ''
-    return { kind: 'code_result', id: asNonEmpty(result['id']), isOk, output, result }
+    return { kind: 'code_result', id: asNonEmpty(result['id']), isOk, output, result } as const
   }
-  if (isRecord(part['inlineData']) || isRecord(part['fileData']))
-    return { kind: 'attachment', part }
+  if (isRecord(part['inlineData']) || isRecord(part['fileData'])) {
+    return { kind: 'attachment', part } as const
+  }
   return otherContent(part)
 }
 
 const ATTRIBUTES = new Set(['thought', 'thoughtSignature'])
 
 /** An empty part may still carry a signature. */
-function otherContent(part: Fields): WithoutSignature<WirePart> {
+function otherContent(part: Fields) {
   const type = Object.keys(part).find((name) => !ATTRIBUTES.has(name))
-  if (type !== undefined) return { kind: 'unknown', type: `part.${type}` }
-  return { kind: 'text', isThought: part['thought'] === true, text: '' }
+  if (type !== undefined) return { kind: 'unknown', type: `part.${type}` } as const
+  return { kind: 'text', isThought: part['thought'] === true, text: '' } as const
 }
 
-function decodeCall(call: Fields): WireCall {
+function decodeCall(call: Fields) {
   const args = optionalFields(call['args'], 'functionCall.args')
   const partialArgs = optionalList(call['partialArgs'], 'functionCall.partialArgs')
   return {
-    kind: 'call',
+    kind: 'call' as const,
     id: asNonEmpty(call['id']),
     name: asNonEmpty(call['name']),
     args: args && JSON.stringify(args),
@@ -167,22 +153,15 @@ function sourcesOf(candidate: Fields): Fields {
   }
 }
 
-const COUNT_FIELDS = {
-  prompt: 'promptTokenCount',
-  candidates: 'candidatesTokenCount',
-  thoughts: 'thoughtsTokenCount',
-  cached: 'cachedContentTokenCount',
-  total: 'totalTokenCount',
-} as const
-
-export function countsOf(usage: unknown): WireCounts {
+export function countsOf(usage: unknown) {
   const fields = asFields(usage)
-  const counts: WireCounts = {}
-  for (const name of Object.keys(COUNT_FIELDS) as (keyof WireCounts)[]) {
-    const value = asCount(fields[COUNT_FIELDS[name]])
-    if (value !== undefined) counts[name] = value
-  }
-  return counts
+  return omitNullish({
+    prompt: asCount(fields['promptTokenCount']),
+    candidates: asCount(fields['candidatesTokenCount']),
+    thoughts: asCount(fields['thoughtsTokenCount']),
+    cached: asCount(fields['cachedContentTokenCount']),
+    total: asCount(fields['totalTokenCount']),
+  })
 }
 
 const FILTERS = nameSet(

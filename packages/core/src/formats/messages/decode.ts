@@ -2,6 +2,7 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject, ItemType } from '../../protocol/stream-event.ts'
 import {
+  asCount,
   asFields,
   asList,
   asString,
@@ -11,39 +12,18 @@ import {
   requireFields,
   toJson,
 } from '../fields.ts'
+import { omitNullish } from '../request-in.ts'
 
 export const NAMESPACE = 'anthropic'
 
 /** Token counts from the vendor. They are totals, so each replaces the previous one. */
-export type WireUsage = Partial<
-  Record<'input' | 'cacheRead' | 'cacheWrite' | 'output' | 'thinking', number>
->
+export type WireUsage = ReturnType<typeof decodeUsage>
 
-export type WireBlock =
-  | { type: 'text'; text: string; citations: readonly Fields[] }
-  | { type: 'thinking'; thinking: string; signature: string }
-  | {
-      type: 'call'
-      id: string | undefined
-      name: string
-      /** JSON text; empty when the input follows in deltas or is missing. */
-      input: string
-      isExecutedByProvider: boolean
-      /** The other fields of the block, including its type. */
-      rest: Fields
-    }
-  | { type: 'result'; callId: string; content: string; isError: boolean; rest: Fields }
-  /** An opaque block; `raw` goes back to the vendor. */
-  | { type: 'opaque'; itemType: ItemType; raw: Fields }
-  | { type: 'unknown'; name: string }
+export type WireBlock = ReturnType<typeof decodeBlock>
 
-export type WireDelta =
-  | { type: 'text_delta' | 'thinking_delta' | 'signature_delta' | 'input_json_delta'; text: string }
-  | { type: 'citations_delta'; citation: Fields }
-  | { type: 'compaction_delta'; fields: Fields }
-  | { type: 'unknown'; name: string }
+export type WireDelta = ReturnType<typeof decodeDelta>
 
-/** Blocks without text, and the item type that carries each. */
+/** Blocks without text, which go back to the vendor, and the item type that carries each. */
 const OPAQUE_BLOCKS = new Map<string, ItemType>([
   ['redacted_thinking', 'reasoning'],
   ['compaction', 'reasoning'],
@@ -59,43 +39,46 @@ const TEXT_DELTAS = {
   input_json_delta: 'partial_json',
 } as const
 
-export function decodeBlock({ content_block }: Fields): WireBlock {
+export function decodeBlock({ content_block }: Fields) {
   const fields = requireFields(content_block, 'content_block')
   const type = stringOf(fields['type'], 'content_block.type')
   if (type === 'text') {
     const citations = asList(fields['citations']).filter(isRecord)
-    return { type, text: asString(fields['text']) ?? '', citations }
+    return { type: 'text' as const, text: asString(fields['text']) ?? '', citations }
   }
   if (type === 'thinking') {
-    const { thinking, signature } = fields
-    return { type, thinking: asString(thinking) ?? '', signature: asString(signature) ?? '' }
+    const thinking = asString(fields['thinking']) ?? ''
+    const signature = asString(fields['signature']) ?? ''
+    return { type: 'thinking' as const, thinking, signature }
   }
   if (type === 'tool_use' || type.endsWith('_tool_use')) return decodeCall(type, fields)
   if (type.endsWith('_tool_result')) return decodeResult(fields)
   const itemType = OPAQUE_BLOCKS.get(type)
   return itemType === undefined
-    ? { type: 'unknown', name: `content_block ${type}` }
-    : { type: 'opaque', itemType, raw: fields }
+    ? { type: 'unknown' as const, name: `content_block ${type}` }
+    : { type: 'opaque' as const, itemType, raw: fields }
 }
 
 /** `tool_use` calls are run by the client; `server_tool_use` and similar by the vendor. */
-function decodeCall(type: string, fields: Fields): WireBlock {
+function decodeCall(type: string, fields: Fields) {
   const { id, name, input, ...rest } = fields
   const isNone = input === undefined || input === null || (isRecord(input) && isEmpty(input))
   return {
-    type: 'call',
+    type: 'call' as const,
     id: asString(id),
     name: stringOf(name, 'content_block.name'),
+    /** JSON text; empty when the input follows in deltas or is missing. */
     input: isNone ? '' : (asString(input) ?? jsonOf(input, 'content_block.input')),
     isExecutedByProvider: type !== 'tool_use',
+    /** The other fields of the block, including its type. */
     rest,
   }
 }
 
-function decodeResult(fields: Fields): WireBlock {
+function decodeResult(fields: Fields) {
   const { tool_use_id, content, ...rest } = fields
   return {
-    type: 'result',
+    type: 'result' as const,
     callId: stringOf(tool_use_id, 'content_block.tool_use_id'),
     content: jsonOf(content ?? null, 'content_block.content'),
     // Each tool has its own error type with the same suffix: `web_search_tool_result_error`.
@@ -106,7 +89,7 @@ function decodeResult(fields: Fields): WireBlock {
   }
 }
 
-export function decodeDelta({ delta }: Fields): WireDelta {
+export function decodeDelta({ delta }: Fields) {
   const fields = requireFields(delta, 'delta')
   const { type } = fields
   switch (type) {
@@ -124,7 +107,7 @@ export function decodeDelta({ delta }: Fields): WireDelta {
       return { type, fields: rest }
     }
     default:
-      return { type: 'unknown', name: `delta ${stringOf(type, 'delta.type')}` }
+      return { type: 'unknown' as const, name: `delta ${stringOf(type, 'delta.type')}` }
   }
 }
 
@@ -134,27 +117,24 @@ export function decodeError({ error }: Fields): ErrorObject {
   return { code: asString(type) || 'error', message: asString(message) ?? '' }
 }
 
-export function decodeUsage(value: unknown): WireUsage {
+export function decodeUsage(value: unknown) {
   const usage = asFields(value)
-  return {
-    ...count('input', usage['input_tokens']),
-    ...count('cacheRead', usage['cache_read_input_tokens']),
-    ...count('cacheWrite', usage['cache_creation_input_tokens']),
-    ...count('output', usage['output_tokens']),
-    ...count('thinking', asFields(usage['output_tokens_details'])['thinking_tokens']),
-  }
+  return omitNullish({
+    input: asIndex(usage['input_tokens']),
+    cacheRead: asIndex(usage['cache_read_input_tokens']),
+    cacheWrite: asIndex(usage['cache_creation_input_tokens']),
+    output: asIndex(usage['output_tokens']),
+    thinking: asIndex(asFields(usage['output_tokens_details'])['thinking_tokens']),
+  })
 }
 
-function count(name: keyof WireUsage, value: unknown): WireUsage {
-  return isIndex(value) ? { [name]: value } : {}
-}
-
-function isIndex(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
+function asIndex(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) ? asCount(value) : undefined
 }
 
 export function blockIndex({ index }: Fields): number {
-  if (isIndex(index)) return index
+  const found = asIndex(index)
+  if (found !== undefined) return found
   throw new Malformed('index is not an integer')
 }
 
