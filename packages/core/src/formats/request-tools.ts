@@ -1,4 +1,29 @@
 import { isRecord } from '../protocol/json.ts'
+import { ParameterError } from './openai-errors.ts'
+import type { ToolDefinition } from './provider-request.ts'
+import { MAX_DESCRIPTION_CHARS, MAX_SCHEMA_CHARS } from './request-in.ts'
+
+/** A function of a request. Without parameters it takes none. */
+export function functionDefinition(
+  name: string,
+  given: { description?: unknown; parameters?: unknown; strict?: unknown },
+): ToolDefinition {
+  const { description, strict } = given
+  const parameters = isRecord(given.parameters)
+    ? given.parameters
+    : { type: 'object', properties: {} }
+  if (JSON.stringify(parameters).length > MAX_SCHEMA_CHARS) {
+    throw new ParameterError('tools', `the schema of ${name} is too large`)
+  }
+  return {
+    name,
+    ...(typeof description === 'string' && {
+      description: description.slice(0, MAX_DESCRIPTION_CHARS),
+    }),
+    parameters,
+    ...(typeof strict === 'boolean' && { strict }),
+  }
+}
 
 interface Named {
   readonly name: string

@@ -4,7 +4,7 @@ import { nameSet } from '../fields.ts'
 import type { ToolDefinition } from '../provider-request.ts'
 import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
 import { OPENAI_SPELLINGS, readSettings, refuseFormat } from '../request-settings.ts'
-import { allowedTools } from '../request-tools.ts'
+import { allowedTools, functionDefinition } from '../request-tools.ts'
 import type { DecodedRequest, SubmissionSettings } from '../submission.ts'
 import { decodeMessages } from './request-messages.ts'
 import {
@@ -86,34 +86,25 @@ const FUNCTION = nameSet('name description parameters strict')
 function readFunctions(body: ChatBody, ignored: IgnoredNames): SubmissionSettings['tools'] {
   const { tools, functions } = body
   if (tools == null && functions == null) return undefined
+  const definitions: ToolDefinition[] = []
+  const addFunction = (given: ChatFunction, path: string): void => {
+    ignored.addUnknown(given, FUNCTION, path)
+    definitions.push(functionDefinition(given.name, given))
+  }
   for (const [index, tool] of (tools ?? []).entries()) {
-    if (isFunctionTool(tool)) ignored.addUnknown(tool.function, FUNCTION, 'tools[].function')
-    else if (isCustomTool(tool)) ignored.addUnknown(tool.custom, CUSTOM, 'tools[].custom')
-    else {
+    if (isFunctionTool(tool)) addFunction(tool.function, 'tools[].function')
+    else if (isCustomTool(tool)) {
+      const { name, description, format } = tool.custom
+      ignored.addUnknown(tool.custom, CUSTOM, 'tools[].custom')
+      definitions.push(customDefinition(name, description ?? '', format?.grammar?.definition))
+    } else {
       ignored.add(`tools[${index}] (${typeName(tool['type'])})`)
       continue
     }
     ignored.addUnknown(tool, TOOL, 'tools[]')
   }
-  for (const each of functions ?? []) ignored.addUnknown(each, FUNCTION, 'functions[]')
-  return [...(tools ?? []).flatMap(toDefinitions), ...(functions ?? []).map(functionDefinition)]
-}
-
-function toDefinitions(tool: Tool): ToolDefinition[] {
-  if (isFunctionTool(tool)) return [functionDefinition(tool.function)]
-  if (!isCustomTool(tool)) return []
-  const { name, description, format } = tool.custom
-  return [customDefinition(name, description ?? '', format?.grammar?.definition)]
-}
-
-function functionDefinition(given: ChatFunction): ToolDefinition {
-  const { name, description, parameters, strict } = given
-  return {
-    name,
-    ...omitNullish({ description, strict }),
-    // A function without parameters takes none.
-    parameters: parameters ?? { type: 'object', properties: {} },
-  }
+  for (const each of functions ?? []) addFunction(each, 'functions[]')
+  return definitions
 }
 
 function toToolChoice({ tool_choice, function_call }: ChatBody): SubmissionSettings['toolChoice'] {

@@ -2,18 +2,19 @@ import { isRecord } from '../../protocol/json.ts'
 import { nameList, nameSet } from '../fields.ts'
 import { type Effort, effortOfBudget } from '../model-traits.ts'
 import type { ThinkingParameters } from '../provider-request.ts'
-import { IgnoredNames, MAX_SCHEMA_CHARS, omitNullish, typeName } from '../request-in.ts'
+import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
 import { REFUSED } from '../request-schemas.ts'
 import {
   ANTHROPIC_SPELLINGS,
   type ReadSettings,
   readSettings,
+  refuseFormat,
   toEffort,
-  toFormat,
   toThinking,
 } from '../request-settings.ts'
+import { functionDefinition } from '../request-tools.ts'
 import { type DecodedRequest, type SubmissionSettings, splitItems } from '../submission.ts'
-import { decodeMessages, invalid, text } from './request-messages.ts'
+import { decodeMessages, text } from './request-messages.ts'
 import type { MessagesBody } from './schemas.ts'
 
 /** What `POST /v1/messages/count_tokens` has of a request. */
@@ -52,17 +53,8 @@ function isClients({ type, name }: Tool): boolean {
 const TOOL = nameSet('type name description input_schema strict cache_control')
 
 function toDefinition(tool: Tool, index: number) {
-  const { name: given, description, input_schema: schema, strict } = tool
-  const name = text(given, `tools.${index}.name`, 200)
-  if (schema !== undefined && JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
-    throw invalid('tools', `the schema of ${name} is too large`)
-  }
-  return {
-    name,
-    ...(typeof description === 'string' && { description: description.slice(0, 20_000) }),
-    parameters: isRecord(schema) ? schema : { type: 'object', properties: {} },
-    ...(typeof strict === 'boolean' && { strict }),
-  }
+  const { name, input_schema: parameters, ...rest } = tool
+  return functionDefinition(text(name, `tools.${index}.name`, 200), { ...rest, parameters })
 }
 
 function readTools(all: readonly Tool[], ignored: IgnoredNames) {
@@ -77,7 +69,7 @@ const CHOICE = nameSet('type name disable_parallel_tool_use')
 
 function toSettings(body: Countable, ignored: IgnoredNames): ReadSettings {
   const tools = readTools(body.tools ?? [], ignored)
-  refuseFormat(body.output_config?.['format'])
+  refuseFormat('output_config.format', body.output_config?.['format'])
   const read = readSettings(body, ANTHROPIC_SPELLINGS, PARAMETERS, ignored)
   const { tool_choice: choice } = body
   const toolChoice = toToolChoice(choice)
@@ -118,13 +110,6 @@ function readPromptCache({ system, messages, tools, ...body }: Countable): '5m' 
     .filter(isRecord)
   if (marks.length === 0) return undefined
   return marks.some(({ ttl }) => ttl === '1h') ? '1h' : '5m'
-}
-
-/** Without its format the answer would be another one. */
-function refuseFormat(format: unknown): void {
-  if (format === undefined || format === null) return
-  const read = toFormat(format)
-  if ('fault' in read) throw invalid(`output_config.format.${read.field}`, read.fault)
 }
 
 function toToolChoice(

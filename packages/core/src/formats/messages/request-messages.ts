@@ -219,6 +219,6 @@ export function text(value: unknown, path: string, maxChars = MAX_TEXT_CHARS): s
   return value
 }
 
-export function invalid(path: string, message: string): RequestInvalidError {
+function invalid(path: string, message: string): RequestInvalidError {
   return new RequestInvalidError([{ path: path.slice(0, 200), message }])
 }

@@ -1,14 +1,8 @@
 import { isRecord } from '../../protocol/json.ts'
 import { customDefinition } from '../custom-tools.ts'
-import { asList, nameList, nameSet } from '../fields.ts'
+import { asFields, asList, asNonEmpty, nameList, nameSet } from '../fields.ts'
 import { ParameterError } from '../openai-errors.ts'
-import {
-  IgnoredNames,
-  MAX_DESCRIPTION_CHARS,
-  MAX_SCHEMA_CHARS,
-  omitNullish,
-  typeName,
-} from '../request-in.ts'
+import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
 import { REFUSED } from '../request-schemas.ts'
 import {
   OPENAI_SPELLINGS,
@@ -18,7 +12,7 @@ import {
   toEffort,
   toSummary,
 } from '../request-settings.ts'
-import { allowedTools, ToolIndex } from '../request-tools.ts'
+import { allowedTools, functionDefinition, ToolIndex } from '../request-tools.ts'
 import {
   type DecodedRequest,
   type HistoryItem,
@@ -92,22 +86,10 @@ function ignoreTool(tool: unknown, index: number, ignored: IgnoredNames): void {
 }
 
 function toDefinition({ flatName: name, isCustom, tool }: NamedTool) {
-  const { description, parameters, strict, format } = tool
-  const about = typeof description === 'string' ? description : ''
-  if (isCustom) {
-    const grammar = isRecord(format) ? format['definition'] : undefined
-    return customDefinition(name, about, grammar)
-  }
-  const schema = isRecord(parameters) ? parameters : { type: 'object', properties: {} }
-  if (JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
-    throw new ParameterError('tools', `the schema of ${name} is too large`)
-  }
-  return {
-    name,
-    ...(about !== '' && { description: about.slice(0, MAX_DESCRIPTION_CHARS) }),
-    parameters: schema,
-    ...(typeof strict === 'boolean' && { strict }),
-  }
+  const { description, format } = tool
+  const about = asNonEmpty(description)
+  if (!isCustom) return functionDefinition(name, { ...tool, description: about })
+  return customDefinition(name, about ?? '', asFields(format)['definition'])
 }
 
 function toSettings(
