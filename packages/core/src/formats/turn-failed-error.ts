@@ -59,7 +59,7 @@ const FINAL: ReadonlySet<VendorFailure> = new Set([OURS, NO_QUOTA, UNCLASSIFIED]
 type VendorFailure = Pick<Failure, 'status' | 'message'> & { readonly code?: string }
 
 /** Vendor error codes, by HTTP status or in the stream. */
-const VENDOR_CODES = new Map<string, VendorFailure>([
+export const VENDOR_FAILURES = new Map<string, VendorFailure>([
   ...failures(OURS, 'HTTP_401 HTTP_403 HTTP_407 authentication_error permission_error'),
   ...failures(NO_QUOTA, 'HTTP_402 billing_error insufficient_quota usage_not_included'),
   ...failures({ status: 400 }, 'HTTP_400 HTTP_415 HTTP_422 context_length_exceeded cyber_policy'),
@@ -87,7 +87,7 @@ const CLIENTS: ReadonlySet<string> = new Set<ErrorCode>([
 
 function vendorFailure({ code }: ErrorObject): Failure {
   if (code === 'MODEL_UNKNOWN') return NOT_FOUND
-  const vendors = VENDOR_CODES.get(code)
+  const vendors = VENDOR_FAILURES.get(code)
   if (vendors !== undefined) return { code, ...vendors }
   if (!isOurs(code)) return { status: 502, code }
   const { status } = ERROR_CODES[code]
@@ -102,7 +102,7 @@ function isOurs(code: string): code is ErrorCode {
 
 function isRetryable(code: string): boolean {
   if (isOurs(code)) return ERROR_CODES[code].retryable
-  const failure = VENDOR_CODES.get(code)
+  const failure = VENDOR_FAILURES.get(code)
   return !(failure !== undefined && FINAL.has(failure)) && !code.startsWith('HTTP_3')
 }
 

@@ -2,7 +2,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { nameList } from '../fields.ts'
 import type { Refusal } from '../request-errors.ts'
-import { TurnFailedError } from '../turn-failed-error.ts'
+import { TurnFailedError, VENDOR_FAILURES } from '../turn-failed-error.ts'
 import type { MessagesError } from './wire.ts'
 
 /** A request that may lack the messages before it. Clients choose by the details what to send instead. */
@@ -35,16 +35,17 @@ const TYPES: Record<number, string> = {
 
 /** The status for our codes and vendors' codes, also of HTTP errors. All others are an `api_error`. */
 const CODE_STATUSES = new Map([
-  ...codes(400, 'HTTP_400 HTTP_415 HTTP_422 OPTION_INVALID TURN_ITEM_LIMIT TURN_ROUND_LIMIT'),
-  ...codes(400, 'TURN_TEXT_LIMIT context_length_exceeded cyber_policy inference_hook_denied'),
-  ...codes(400, 'invalid_prompt invalid_request_error misalignment_policy_violation'),
+  ...Array.from(VENDOR_FAILURES, ([code, { status }]) => [code, statusHere(status)] as const),
+  ...codes(400, 'OPTION_INVALID TURN_ITEM_LIMIT TURN_ROUND_LIMIT TURN_TEXT_LIMIT'),
   ...codes(402, 'HTTP_402 billing_error insufficient_quota usage_not_included'),
-  ...codes(404, 'HTTP_404 MODEL_UNKNOWN model_not_found not_found_error'),
-  ...codes(413, 'HTTP_413 request_too_large'),
-  ...codes(429, 'HTTP_429 rate_limit_error rate_limit_exceeded'),
-  ...codes(504, 'HTTP_408 HTTP_504 TURN_TIME_LIMIT UPSTREAM_TIMEOUT timeout_error'),
-  ...codes(529, 'HTTP_503 HTTP_529 overloaded_error server_is_overloaded slow_down'),
+  ...codes(404, 'MODEL_UNKNOWN'),
+  ...codes(504, 'TURN_TIME_LIMIT UPSTREAM_TIMEOUT'),
 ])
+
+/** This API has its own status for an overload. */
+function statusHere(status: number): number {
+  return status === 503 ? 529 : status
+}
 
 function codes(status: number, names: string): [code: string, status: number][] {
   return nameList(names).map((code) => [code, status])
@@ -63,7 +64,7 @@ export function messagesErrorResponse(
   const { error } = refusal
   const isFailedTurn = error instanceof TurnFailedError
   const known = isFailedTurn ? CODE_STATUSES.get(error.failure.code) : undefined
-  const status = known ?? (refusal.status === 503 ? 529 : refusal.status)
+  const status = known ?? statusHere(refusal.status)
   const type = TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
   const message = isFailedTurn ? error.sent.message : refusal.message
   const details = error instanceof MessageThreadError && { details: error.details }
