@@ -125,18 +125,15 @@ function partsOf(step: Step): Fields[] {
   switch (step.from) {
     case 'system':
       return []
-    case 'user':
-      return userParts(step)
+    case 'user': {
+      const parts = step.attachments.map(inlineData)
+      return step.text === '' && parts.length > 0 ? parts : [{ text: step.text }, ...parts]
+    }
     case 'tools':
       return step.answers.map(functionResponse)
     case 'agent':
       return step.items.flatMap(agentParts)
   }
-}
-
-function userParts({ text, attachments }: Extract<Step, { text: string }>): Fields[] {
-  const parts = attachments.map(inlineData)
-  return text === '' && parts.length > 0 ? parts : [{ text }, ...parts]
 }
 
 function inlineData({ media_type, data }: Attachment): Fields {
@@ -161,7 +158,7 @@ function agentParts(item: AgentItem): Fields[] {
       return textParts(item.content, own, signed).map((part) => ({ ...part, thought: true }))
     case 'function_call':
       if (isRecord(executableCode)) return [{ executableCode, ...signed }]
-      return [{ functionCall: functionCall(item, own), ...signed }]
+      return [{ functionCall: { ...idOf(own), name: item.name, args: argsOf(item) }, ...signed }]
     case 'function_call_output':
       return isRecord(codeExecutionResult) ? [{ codeExecutionResult, ...signed }] : []
   }
@@ -171,17 +168,13 @@ function textParts(content: string, own: Fields | undefined, signed: Fields): Fi
   return originalParts(content, own?.['parts']) ?? [{ text: content, ...signed }]
 }
 
-function functionCall(call: Answer['call'], own: Fields | undefined): Fields {
-  return { ...idOf(own), name: call.name, args: argsOf(call.arguments) }
-}
-
 /** Only ids from the vendor: it does not know ours. */
 function idOf(own: Fields | undefined): Fields {
   return typeof own?.['id'] === 'string' ? { id: own['id'] } : {}
 }
 
 /** The vendor takes only objects; other vendors may call tools with plain text. */
-function argsOf(json: string): Fields {
+function argsOf({ arguments: json }: Answer['call']): Fields {
   return parseJsonObject(json) ?? (json.trim() === '' ? {} : { input: json })
 }
 

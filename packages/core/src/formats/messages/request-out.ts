@@ -178,30 +178,24 @@ function resultBlock({ call, output, success }: Answer, ids: SentCallIds): Field
 }
 
 function agentBlocks(item: AgentItem, ids: SentCallIds): Fields[] {
+  const block = vendorFields(NAMESPACE, item)?.['block']
   switch (item.type) {
     case 'message':
       return messageBlocks(item)
     case 'reasoning':
       return reasoningBlocks(item)
-    case 'function_call':
-      return [callBlock(item, ids)]
-    case 'function_call_output':
-      return [executedResultBlock(item, ids)]
+    case 'function_call': {
+      const { name, arguments: args } = item
+      const rest = isRecord(block) ? block : { type: 'tool_use' }
+      return [{ ...rest, id: sentId(ids, item.call_id), name, input: inputOf(args) }]
+    }
+    case 'function_call_output': {
+      const tool_use_id = sentId(ids, item.call_id)
+      return [{ ...asFields(block), tool_use_id, content: resultContent(item) }]
+    }
     default:
       return unreachable(item)
   }
-}
-
-function callBlock(item: Item<'function_call'>, ids: SentCallIds): Fields {
-  const { call_id, name, arguments: args } = item
-  const block = vendorFields(NAMESPACE, item)?.['block']
-  const rest = isRecord(block) ? block : { type: 'tool_use' }
-  return { ...rest, id: sentId(ids, call_id), name, input: inputOf(args) }
-}
-
-function executedResultBlock(item: Item<'function_call_output'>, ids: SentCallIds): Fields {
-  const rest = asFields(vendorFields(NAMESPACE, item)?.['block'])
-  return { ...rest, tool_use_id: sentId(ids, item.call_id), content: resultContent(item) }
 }
 
 function textBlocks(text: string): Fields[] {

@@ -30,19 +30,9 @@ export interface TextPiece {
   isWhole: boolean
 }
 
-export interface ResponseEnd {
-  kind: 'ended'
-  status: 'completed' | 'incomplete'
-  word: string
-  output: readonly WireItem[]
-  usage: Usage | undefined
-}
+export type ResponseEnd = Extract<ReturnType<typeof decodeEnd>, { kind: 'ended' }>
 
-export interface ResponseFailure {
-  kind: 'failed'
-  error: ErrorObject
-  usage: Usage | undefined
-}
+export type ResponseFailure = ReturnType<typeof decodeError>
 
 /** Text kind and field of each event type. A `part` names its kind itself. */
 export const TEXT_EVENTS = new Map<string, [kind: PartKind | undefined, field: string]>([
@@ -130,17 +120,17 @@ export function isWireItem(value: unknown): value is WireItem {
 type Status = 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
 /** Decodes `response.completed`, `.incomplete`, `.failed` and their aliases. */
-export function decodeEnd(event: Fields): ResponseEnd | ResponseFailure {
+export function decodeEnd(event: Fields) {
   const response = asFields(event['response'])
   const usage = usageOf(response['usage'])
   const status = statusOf(event['type'], response['status'])
   if (status === 'failed' || status === 'cancelled') {
-    return { ...decodeError(response['error'] ? response : event, status), usage }
+    return decodeError(response['error'] ? response : event, status, usage)
   }
   const reason = asString(asFields(response['incomplete_details'])['reason'])
   const word = (status === 'incomplete' ? reason : undefined) ?? status
   const output = asList(response['output']).filter(isWireItem)
-  return { kind: 'ended', status, word, output, usage }
+  return { kind: 'ended' as const, status, word, output, usage }
 }
 
 /** The response's status takes precedence over the event name, unless the event reports a failure. */
@@ -151,17 +141,17 @@ function statusOf(type: unknown, status: unknown): Status {
 }
 
 /** Decodes an error event, flat as documented or nested as sent. `status` replaces a missing code and message. */
-export function decodeError(event: Fields, status = 'error'): ResponseFailure {
+export function decodeError(event: Fields, status = 'error', usage?: Usage) {
   const nested = event['error']
   const fields = isRecord(nested)
     ? nested
     : { code: event['code'], message: event['message'] ?? nested }
   const { code, type, message }: Fields = fields
-  const error = {
+  const error: ErrorObject = {
     code: asWord(code) ?? asWord(type) ?? status,
     message: asWord(message) ?? `The provider ended the response as ${status}`,
   }
-  return { kind: 'failed', error, usage: undefined }
+  return { kind: 'failed' as const, error, usage }
 }
 
 /** Undefined without input and output counts. */

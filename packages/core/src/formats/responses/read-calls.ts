@@ -1,7 +1,7 @@
 /** The calls of a response: client calls and vendor-run tools. */
 
 import { isRecord } from '../../protocol/json.ts'
-import { asString, type Fields, nameSet, toJson } from '../fields.ts'
+import { asFields, asString, type Fields, nameList, nameSet, toJson } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import type { CallFields } from '../tool-call-aggregator.ts'
 import type { ResponseWriter } from '../translation.ts'
@@ -191,27 +191,18 @@ function escaped(text: string): string {
 const RESULT_FIELDS = nameSet('error output outputs result results sources status tools')
 const NAME_FIELDS = nameSet('call_id id type')
 
-/** Their output is a separate item, also if the vendor runs them. */
-const ANSWERED_APART = nameSet(
+const RUN_BY_CLIENT = nameList(
   'apply_patch_call computer_call local_shell_call mcp_approval_request',
-  'program shell_call tool_search_call',
 )
+
+/** Their output is a separate item, also if the vendor runs them. */
+const ANSWERED_APART = new Set([...RUN_BY_CLIENT, 'program', 'shell_call', 'tool_search_call'])
 
 /** Whether the vendor runs the tool, so that no client result is expected. */
 function isRunByVendor({ type, environment, execution }: WireItem): boolean {
-  switch (type) {
-    case 'apply_patch_call':
-    case 'computer_call':
-    case 'local_shell_call':
-    case 'mcp_approval_request':
-      return false
-    case 'shell_call':
-      return isRecord(environment) && environment['type'] === 'container_reference'
-    case 'tool_search_call':
-      return execution !== 'client'
-    default:
-      return true
-  }
+  if (type === 'shell_call') return asFields(environment)['type'] === 'container_reference'
+  if (type === 'tool_search_call') return execution !== 'client'
+  return !RUN_BY_CLIENT.includes(type)
 }
 
 function callIdOf({ call_id, id, type }: WireItem): string {
@@ -220,13 +211,9 @@ function callIdOf({ call_id, id, type }: WireItem): string {
 
 function split(item: WireItem): { parameters: Fields; results: Fields } {
   const { action, ...fields } = item
-  const parameters: [string, unknown][] = []
-  const results: [string, unknown][] = []
-  for (const [name, value] of Object.entries(fields)) {
-    if (NAME_FIELDS.has(name)) continue
-    if (RESULT_FIELDS.has(name)) results.push([name, value])
-    else parameters.push([name, value])
-  }
+  const entries = Object.entries(fields).filter(([name]) => !NAME_FIELDS.has(name))
+  const parameters = entries.filter(([name]) => !RESULT_FIELDS.has(name))
+  const results = entries.filter(([name]) => RESULT_FIELDS.has(name))
   // A web search stores its results next to its query.
   if (isRecord(action)) {
     const { sources, ...rest } = action

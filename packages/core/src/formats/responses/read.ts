@@ -108,31 +108,25 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
         return this.#takeItem(type === 'response.output_item.added', event, item)
       }
       case 'response.output_text.annotation.added':
+        return this.#change(event, (key) => this.texts.annotate(key, event['annotation']))
       case 'response.function_call_arguments.delta':
-      case 'response.function_call_arguments.done':
+        return this.#change(event, (key) => this.#calls.grow(key, readDelta(type, event), false))
+      case 'response.function_call_arguments.done': {
+        const { arguments: args, name } = event
+        return this.#change(event, (key) => {
+          this.#calls.settleArguments(key, asString(args), asString(name))
+        })
+      }
       case 'response.custom_tool_call_input.delta':
+        return this.#change(event, (key) => this.#calls.grow(key, readDelta(type, event), true))
       case 'response.custom_tool_call_input.done':
-        return this.#takeDetail(type, event)
+        return this.#change(event, (key) => this.#calls.settleInput(key, asString(event['input'])))
     }
   }
 
-  #takeDetail(type: string, event: Fields): void {
+  #change(event: Fields, change: (itemKey: string) => void): void {
     const itemKey = this.#reach(event)
-    if (itemKey === undefined) return
-    switch (type) {
-      case 'response.output_text.annotation.added':
-        return this.texts.annotate(itemKey, event['annotation'])
-      case 'response.function_call_arguments.delta':
-        return this.#calls.grow(itemKey, readDelta(type, event), false)
-      case 'response.function_call_arguments.done': {
-        const { arguments: args, name } = event
-        return this.#calls.settleArguments(itemKey, asString(args), asString(name))
-      }
-      case 'response.custom_tool_call_input.delta':
-        return this.#calls.grow(itemKey, readDelta(type, event), true)
-      case 'response.custom_tool_call_input.done':
-        return this.#calls.settleInput(itemKey, asString(event['input']))
-    }
+    if (itemKey !== undefined) change(itemKey)
   }
 
   /** The item key of an event; undefined if the item is done. */

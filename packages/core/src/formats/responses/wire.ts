@@ -99,29 +99,33 @@ export interface ResponsesObject extends ResponsesParameters {
 }
 
 /** Parameters of the request, repeated in the response. */
-export interface ResponsesParameters {
-  background: boolean
-  frequency_penalty: number
-  instructions: unknown
-  max_output_tokens: number | null
-  max_tool_calls: number | null
-  metadata: Record<string, unknown>
-  model: string
-  parallel_tool_calls: boolean
-  presence_penalty: number
-  previous_response_id: string | null
-  prompt_cache_key: string | null
-  reasoning: { effort: string | null; summary: string | null } | null
-  safety_identifier: string | null
-  service_tier: string
-  store: boolean
-  temperature: number
-  text: Record<string, unknown>
-  tool_choice: unknown
-  tools: unknown[]
-  top_logprobs: number
-  top_p: number
-  truncation: string
+export type ResponsesParameters = ReturnType<typeof defaultParameters>
+
+function defaultParameters(model: string) {
+  return {
+    background: false,
+    frequency_penalty: 0,
+    instructions: null as unknown,
+    max_output_tokens: null as number | null,
+    max_tool_calls: null as number | null,
+    metadata: {} as Record<string, unknown>,
+    model,
+    parallel_tool_calls: true,
+    presence_penalty: 0,
+    previous_response_id: null as string | null,
+    prompt_cache_key: null as string | null,
+    reasoning: null as { effort: string | null; summary: string | null } | null,
+    safety_identifier: null as string | null,
+    service_tier: 'default',
+    store: true,
+    temperature: 1,
+    text: { format: { type: 'text' } } as Record<string, unknown>,
+    tool_choice: 'auto' as unknown,
+    tools: [] as unknown[],
+    top_logprobs: 0,
+    top_p: 1,
+    truncation: 'disabled',
+  }
 }
 
 /** The parameters of the request, with the vendor's defaults for those that it left out. */
@@ -129,30 +133,7 @@ export function responsesParameters(
   given: Record<string, unknown> | undefined,
   model: string,
 ): ResponsesParameters {
-  const defaults: ResponsesParameters = {
-    background: false,
-    frequency_penalty: 0,
-    instructions: null,
-    max_output_tokens: null,
-    max_tool_calls: null,
-    metadata: {},
-    model,
-    parallel_tool_calls: true,
-    presence_penalty: 0,
-    previous_response_id: null,
-    prompt_cache_key: null,
-    reasoning: null,
-    safety_identifier: null,
-    service_tier: 'default',
-    store: true,
-    temperature: 1,
-    text: { format: { type: 'text' } },
-    tool_choice: 'auto',
-    tools: [],
-    top_logprobs: 0,
-    top_p: 1,
-    truncation: 'disabled',
-  }
+  const defaults = defaultParameters(model)
   const names = Object.keys(defaults)
   const kept = Object.entries(given ?? {}).filter(
     ([name, value]) => names.includes(name) && value !== null && value !== undefined,

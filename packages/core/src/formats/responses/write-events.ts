@@ -90,6 +90,7 @@ const FORMS = {
   open_reasoning: { name: 'response.reasoning', part: 'reasoning_text' },
   summary: { name: 'response.reasoning_summary_text', part: 'summary_text' },
   call: { name: 'response.function_call_arguments' },
+  custom_call: { name: 'response.custom_tool_call_input' },
 } as const satisfies Record<string, TextForm>
 
 /** Writes one response as the events of OpenAI's Responses API, numbered from 0. */
@@ -216,7 +217,7 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   }
 
   #newFrame(shown: Shown): NonNullable<Shown['frame']> {
-    const form = this.#formOf(shown.item)
+    const form = this.#formOf(shown)
     const type = `${form.name}.delta`
     return {
       start: `event: ${type}\ndata: {"type":"${type}","sequence_number":`,
@@ -225,14 +226,15 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
     }
   }
 
-  #formOf({ kind }: AnswerItem): TextForm {
+  #formOf({ item: { kind }, tool }: Shown): TextForm {
+    if (tool?.isCustom) return FORMS.custom_call
     if (kind !== 'reasoning') return FORMS[kind]
     if (this.#hasSummaries) return FORMS.summary
     return this.#openResponses ? FORMS.open_reasoning : FORMS.reasoning
   }
 
   #pushText(shown: Shown, stage: 'delta' | 'done', fields: Record<string, string>): void {
-    const form = this.#formOf(shown.item)
+    const form = this.#formOf(shown)
     const type = `${form.name}.${stage}`
     const logprobs = form === FORMS.text && { logprobs: [] }
     const event = { type, ...placeOf(shown, form), ...fields, ...logprobs }
@@ -241,7 +243,7 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
 
   #pushPart(shown: Shown, stage: 'added' | 'done', text: string): void {
     const { kind, metadata } = shown.item
-    const form = this.#formOf(shown.item)
+    const form = this.#formOf(shown)
     const name = form === FORMS.summary ? 'reasoning_summary_part' : 'content_part'
     const annotations = stage === 'done' ? annotationsOf(metadata) : []
     const part =
@@ -274,17 +276,14 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
 
   #closeCall(shown: Shown): void {
     if (shown.status === 'incomplete') return
-    const { item, id: item_id, index: output_index, tool } = shown
+    const { item, tool } = shown
     if (!tool?.isCustom) {
-      this.#pushText(shown, 'done', { name: tool?.name ?? item.name, arguments: item.text })
-      return
+      const name = tool?.name ?? item.name
+      return this.#pushText(shown, 'done', { name, arguments: item.text })
     }
-    const place = { item_id, output_index }
     const input = customInput(item.text)
-    if (input !== '') {
-      this.#push({ type: 'response.custom_tool_call_input.delta', ...place, delta: input })
-    }
-    this.#push({ type: 'response.custom_tool_call_input.done', ...place, input })
+    if (input !== '') this.#pushText(shown, 'delta', { delta: input })
+    this.#pushText(shown, 'done', { input })
   }
 
   end(end: AnswerEnd): void {
