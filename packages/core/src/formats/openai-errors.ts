@@ -71,20 +71,14 @@ export interface OpenaiErrorBody {
   error: { message: string; type: string; param: string | null; code: string | null }
 }
 
-/** OpenAI's codes. Without one, our code is sent. */
+/** OpenAI's codes. Without one, our code is sent, apart from limits. */
 const CODES: Partial<Record<ErrorCode, string | null>> = {
   KEY_INVALID: 'invalid_api_key',
   KEY_REQUIRED: 'invalid_api_key',
   MODEL_UNKNOWN: 'model_not_found',
-  READS_LIMITED: 'rate_limit_exceeded',
   ROUTE_UNSUPPORTED: 'unsupported',
-  STREAMS_LIMITED: 'rate_limit_exceeded',
-  SUBMITS_LIMITED: 'rate_limit_exceeded',
-  THREADS_LIMITED: 'rate_limit_exceeded',
-  TURNS_LIMITED: 'rate_limit_exceeded',
   TURN_EXPIRED: 'response_expired',
   TURN_UNKNOWN: null,
-  UNREAD_LIMITED: 'rate_limit_exceeded',
 }
 
 export type ParameterNames = Readonly<Record<string, string>>
@@ -105,8 +99,9 @@ export function openaiErrorBody(
     const { param, why, reason } = error
     return body(param === null ? why : `${param}: ${why}`, param, reason)
   }
-  const vendorCode = CODES[code]
-  return body(message, findParam(error, names), vendorCode === undefined ? code : vendorCode)
+  const isLimit = ERROR_CODES[code].status === 429
+  const { [code]: vendorCode = isLimit ? 'rate_limit_exceeded' : code } = CODES
+  return body(message, findParam(error, names), vendorCode)
 }
 
 function errorType(status: number): string {

@@ -31,15 +31,16 @@ export function noRetry(status: number): Record<string, string> {
   return isRetried ? { 'x-should-retry': 'false' } : {}
 }
 
-interface Failure {
+interface VendorFailure {
   readonly status: number
-  readonly code: string
+  /** Replaces the vendor's code. */
+  readonly code?: string
   /** Replaces the provider's message. */
   readonly message?: string
 }
 
-const NOT_FOUND: Pick<Failure, 'status' | 'code'> = { status: 404, code: 'model_not_found' }
-const LIMITED: Pick<Failure, 'status' | 'code'> = { status: 429, code: 'rate_limit_exceeded' }
+const NOT_FOUND = { status: 404, code: 'model_not_found' } as const
+const LIMITED = { status: 429, code: 'rate_limit_exceeded' } as const
 
 /** The provider refused our key or account. Not sent as 401, which the client would attribute to its own key. */
 const OURS = {
@@ -55,8 +56,6 @@ const UNCLASSIFIED = { status: 502 } as const
 
 /** Failures that a retry cannot fix, although the status suggests it. */
 const FINAL: ReadonlySet<VendorFailure> = new Set([OURS, NO_QUOTA, UNCLASSIFIED])
-
-type VendorFailure = Pick<Failure, 'status' | 'message'> & { readonly code?: string }
 
 /** Vendor error codes, by HTTP status or in the stream. */
 export const VENDOR_FAILURES = new Map<string, VendorFailure>([
@@ -85,7 +84,7 @@ const CLIENTS: ReadonlySet<string> = new Set<ErrorCode>([
   'TURN_TEXT_LIMIT',
 ])
 
-function vendorFailure({ code }: ErrorObject): Failure {
+function vendorFailure({ code }: ErrorObject): VendorFailure & { readonly code: string } {
   if (code === 'MODEL_UNKNOWN') return NOT_FOUND
   const vendors = VENDOR_FAILURES.get(code)
   if (vendors !== undefined) return { code, ...vendors }

@@ -15,24 +15,17 @@ export function responsesErrorBody(refusal: Refusal): OpenaiErrorBody {
 }
 
 /** OpenAI's codes for failures of other vendors: codex repeats a request after any other code. */
-const CODES: Record<string, string> = {
-  HTTP_400: 'invalid_prompt',
-  HTTP_402: 'insufficient_quota',
-  HTTP_422: 'invalid_prompt',
-  HTTP_429: 'rate_limit_exceeded',
-  HTTP_503: 'server_is_overloaded',
-  HTTP_529: 'server_is_overloaded',
-  OPTION_INVALID: 'invalid_prompt',
-  billing_error: 'insufficient_quota',
-  invalid_request_error: 'invalid_prompt',
-  overloaded_error: 'server_is_overloaded',
-  rate_limit_error: 'rate_limit_exceeded',
+const CODES: Record<string, readonly string[]> = {
+  insufficient_quota: ['HTTP_402', 'billing_error'],
+  invalid_prompt: ['HTTP_400', 'HTTP_422', 'OPTION_INVALID', 'invalid_request_error'],
+  rate_limit_exceeded: ['HTTP_429', 'rate_limit_error'],
+  server_is_overloaded: ['HTTP_503', 'HTTP_529', 'overloaded_error'],
 }
 
 /** Clients read the delay from the message. */
 export function responsesError(error: ErrorObject): ResponsesError {
   const { code, message } = error
-  const known = Object.hasOwn(CODES, code) ? CODES[code] : undefined
+  const known = Object.keys(CODES).find((name) => CODES[name]?.includes(code))
   const seconds = retrySeconds(error)
   const hint = seconds === undefined ? '' : ` Please try again in ${seconds}s.`
   return { code: known ?? code, message: message + hint }
