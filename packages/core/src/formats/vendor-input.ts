@@ -26,9 +26,9 @@ export class VendorInput {
   readonly #format: InputFormat | undefined
   readonly #onEvent: (event: unknown) => void
   #decoder: SseDecoder | LineDecoder | undefined
-  #count = 0
   #hasBegun = false
-  #fault: InputFault | undefined
+  position = 0
+  fault: InputFault | undefined
 
   /** By default the format is detected from the first character. */
   constructor(onEvent: (event: unknown) => void, format?: InputFormat) {
@@ -37,19 +37,11 @@ export class VendorInput {
     if (format !== undefined) this.#decoder = createDecoder(format)
   }
 
-  get fault(): InputFault | undefined {
-    return this.#fault
-  }
-
-  get position(): number {
-    return this.#count
-  }
-
   feed(chunk: Uint8Array): void {
-    if (this.#fault !== undefined) return
+    if (this.fault !== undefined) return
     try {
       if (!this.#hasBegun) this.#begin(chunk)
-      if (this.#fault !== undefined || this.#decoder === undefined) return
+      if (this.fault !== undefined || this.#decoder === undefined) return
       for (const record of this.#decoder.feed(chunk)) this.#take(record)
     } catch (error) {
       // A limit of the decoder was exceeded.
@@ -59,7 +51,7 @@ export class VendorInput {
 
   /** Ends the input. Drops a truncated event: the missing end is reported instead. */
   end(): void {
-    if (this.#fault !== undefined || this.#decoder === undefined) return
+    if (this.fault !== undefined || this.#decoder === undefined) return
     try {
       for (const record of this.#decoder.end()) if (isReadable(record)) this.#take(record)
     } catch (error) {
@@ -68,19 +60,19 @@ export class VendorInput {
   }
 
   #take(record: InputRecord): void {
-    if (this.#fault !== undefined) return
-    this.#count += 1
+    if (this.fault !== undefined) return
+    this.position += 1
     const text = typeof record === 'string' ? record : record.data
     if (typeof record === 'string' && text.trim() === '') return
     if (text === DONE) return this.#onEvent(DONE)
     const json = parse(text)
     if (json.ok) this.#onEvent(json.value)
-    else this.#fault ??= { at: this.#count, reason: json.reason }
+    else this.fault ??= { at: this.position, reason: json.reason }
   }
 
   #fail(error: unknown): void {
-    this.#fault ??= {
-      at: this.#count,
+    this.fault ??= {
+      at: this.position,
       reason: error instanceof Error ? error.message : 'unreadable',
     }
   }
@@ -100,8 +92,8 @@ export class VendorInput {
   }
 
   #refuse(reason: string): void {
-    this.#count = 1
-    this.#fault = { at: 1, reason }
+    this.position = 1
+    this.fault = { at: 1, reason }
   }
 }
 

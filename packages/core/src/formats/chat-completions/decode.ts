@@ -23,14 +23,11 @@ import type { FinishReason } from '../translation.ts'
 
 export type TextKind = 'message' | 'reasoning' | 'refusal'
 
-export interface TextPiece {
-  kind: TextKind
-  text: string
-  /** The field in which the server sends reasoning, and may want it back. */
-  field?: ReasoningField
-}
+export type TextPiece = ReturnType<typeof textPiece>[number]
 
-export type ReasoningField = 'reasoning_content' | 'reasoning'
+/** The fields in which servers send reasoning, and may want it back. */
+const REASONING_FIELDS = ['reasoning_content', 'reasoning'] as const
+export type ReasoningField = (typeof REASONING_FIELDS)[number]
 
 /** A fragment of a tool call. Servers omit, repeat and confuse its identifiers. */
 export type CallPiece = ReturnType<typeof callPiece>
@@ -104,11 +101,8 @@ function decodeChoice(choice: Fields) {
 
 /** Servers that send both fields send the same text in both. */
 function reasoningIn(delta: Fields): TextPiece[] {
-  for (const field of ['reasoning_content', 'reasoning'] as const) {
-    const text = asNonEmpty(delta[field])
-    if (text !== undefined) return [{ kind: 'reasoning', text, field }]
-  }
-  return []
+  const field = REASONING_FIELDS.find((name) => asNonEmpty(delta[name]) !== undefined)
+  return field === undefined ? [] : textPiece('reasoning', delta[field], field)
 }
 
 function contentIn({ content }: Fields): TextPiece[] {
@@ -132,9 +126,9 @@ function thinkingPart(part: unknown): TextPiece[] {
   return isRecord(part) ? textPiece('reasoning', part['text']) : []
 }
 
-function textPiece(kind: TextKind, value: unknown): TextPiece[] {
+function textPiece(kind: TextKind, value: unknown, field?: ReasoningField) {
   const text = asNonEmpty(value)
-  return text === undefined ? [] : [{ kind, text }]
+  return text === undefined ? [] : [{ kind, text, field }]
 }
 
 function extrasIn(delta: Fields) {

@@ -14,24 +14,20 @@ interface OpenText {
 }
 
 export class ChatTexts {
+  isRefusal = false
   readonly #writer: ResponseWriter
   readonly #metadata: (fields: Fields) => Fields
   #open: OpenText | undefined
   #count = 0
-  #isRefusal = false
 
   constructor(writer: ResponseWriter, metadata: (fields: Fields) => Fields) {
     this.#writer = writer
     this.#metadata = metadata
   }
 
-  get isRefusal(): boolean {
-    return this.#isRefusal
-  }
-
   add({ kind, text, field }: TextPiece): void {
     const open = this.#reach(kind)
-    if (kind === 'refusal') this.#isRefusal = true
+    if (kind === 'refusal') this.isRefusal = true
     open.field ??= field
     this.#writer.append(open.key, text)
   }

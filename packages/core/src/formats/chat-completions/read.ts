@@ -64,7 +64,9 @@ class ChatTranslation extends WriterTranslation {
     if (this.#beginsAnother(chunk)) this.close()
     if (this.writer.hasEnded && !this.#followsEnd(chunk)) return
     this.#begin(chunk.model)
-    this.#noteId(chunk.id)
+    const { id = chunk.id, hasManyIds } = this.#response
+    this.#response.id = id
+    this.#response.hasManyIds = hasManyIds || (chunk.id !== undefined && chunk.id !== id)
     if (chunk.usage !== undefined) this.writer.setUsage(chunk.usage)
     if (chunk.choice !== undefined) this.#takeChoice(chunk.choice)
     // Only usage: the last chunk before `[DONE]`, which not all servers send.
@@ -91,14 +93,6 @@ class ChatTranslation extends WriterTranslation {
     this.#isDone = false
     this.#response = this.#newResponse()
     this.writer.start(model)
-  }
-
-  #noteId(id: string | undefined): void {
-    const response = this.#response
-    if (response.id !== undefined && id !== undefined && response.id !== id) {
-      response.hasManyIds = true
-    }
-    response.id ??= id
   }
 
   #takeChoice(choice: ContentChoice): void {

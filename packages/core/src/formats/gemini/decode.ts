@@ -7,6 +7,7 @@ import {
   type Fields,
   firstOf,
   Malformed,
+  nameList,
   nameSet,
   optionalFields,
   optionalList,
@@ -35,10 +36,7 @@ export type WirePart = ReturnType<typeof decodePart>
 /** A call is complete unless it will be continued; its continuation has no name. */
 export type WireCall = ReturnType<typeof decodeCall>
 
-export interface WireFinish {
-  word: string
-  isBlocked: boolean
-}
+export type WireFinish = NonNullable<ReturnType<typeof finishOf>>
 
 /** Counts so far; not every event repeats all of them. */
 export type WireCounts = ReturnType<typeof countsOf>
@@ -65,7 +63,7 @@ export function decodeEvent(json: Fields) {
   }
 }
 
-function finishOf(reason: unknown): WireFinish | undefined {
+function finishOf(reason: unknown) {
   if (reason === undefined || reason === null) return undefined
   const word = asNonEmpty(reason)
   if (word === undefined) throw new Malformed('candidates[0].finishReason is not a string')
@@ -145,13 +143,11 @@ function isScalar(value: unknown): value is string | number | boolean {
 
 /** Grounding metadata of the complete answer. */
 function sourcesOf(candidate: Fields): Fields {
-  const { groundingMetadata, urlContextMetadata, citationMetadata } = candidate
-  return {
-    ...(isRecord(groundingMetadata) && { groundingMetadata }),
-    ...(isRecord(urlContextMetadata) && { urlContextMetadata }),
-    ...(isRecord(citationMetadata) && { citationMetadata }),
-  }
+  const sources = SOURCE_FIELDS.map((name) => [name, candidate[name]] as const)
+  return Object.fromEntries(sources.filter(([, source]) => isRecord(source)))
 }
+
+const SOURCE_FIELDS = nameList('groundingMetadata urlContextMetadata citationMetadata')
 
 export function countsOf(usage: unknown) {
   const fields = asFields(usage)

@@ -16,20 +16,16 @@ const CODE_EXECUTION = 'code_execution'
 
 /** The calls of one response, including those the vendor runs. */
 export class GeminiCalls {
+  hasCalls = false
   readonly #writer: ResponseWriter
   readonly #metadata: ItemMetadata
   #open: OpenCall | undefined
   #codeCallId: string | undefined
   #count = 0
-  #hasCalls = false
 
   constructor(writer: ResponseWriter, metadata: ItemMetadata) {
     this.#writer = writer
     this.#metadata = metadata
-  }
-
-  get hasCalls(): boolean {
-    return this.#hasCalls
   }
 
   add(call: WireCall, signature: string | undefined): Fault {
@@ -38,7 +34,7 @@ export class GeminiCalls {
       return this.#open ? this.#continue(this.#open, call) : 'functionCall has no name'
     }
     this.#finishOpen()
-    this.#hasCalls = true
+    this.hasCalls = true
     const key = this.#nextKey()
     this.#writer.openItem(key, 'function_call', {
       name,
@@ -63,14 +59,9 @@ export class GeminiCalls {
   }
 
   #finishOpen(): void {
-    const open = this.#takeOpen()
-    if (open !== undefined) this.#writer.finishCall(open.key, { content: open.args.toString() })
-  }
-
-  #takeOpen(): OpenCall | undefined {
     const open = this.#open
     this.#open = undefined
-    return open
+    if (open !== undefined) this.#writer.finishCall(open.key, { content: open.args.toString() })
   }
 
   addCode({ id, args, code, signature }: Extract<WirePart, { kind: 'code' }>): void {
@@ -108,7 +99,8 @@ export class GeminiCalls {
 
   /** The input ended: emits incomplete calls unchanged. */
   showOpen(): void {
-    const open = this.#takeOpen()
+    const open = this.#open
+    this.#open = undefined
     if (open !== undefined) this.#writer.append(open.key, open.args.toString())
   }
 
@@ -136,22 +128,18 @@ const MAX_DEPTH = 64
 export class PartialArgs {
   readonly #root = newFields()
   readonly #whole: Fields
-  #length = 0
+  /** Approximate length of the JSON text. */
+  length = 0
 
   /** `whole` is what already arrived in one piece. */
   constructor(whole: Fields = {}) {
     this.#whole = whole
   }
 
-  /** Approximate length of the JSON text. */
-  get length(): number {
-    return this.#length
-  }
-
   add({ path, value }: PartialArg): boolean {
     const steps = stepsOf(path)
     if (steps === undefined) return false
-    this.#length += path.length + (typeof value === 'string' ? value.length : 0)
+    this.length += path.length + (typeof value === 'string' ? value.length : 0)
     return put(this.#root, steps, value)
   }
 

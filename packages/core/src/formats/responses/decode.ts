@@ -23,12 +23,7 @@ const PART_KINDS = ['output_text', 'refusal', 'reasoning_text', 'summary_text'] 
 export type PartKind = (typeof PART_KINDS)[number]
 
 /** Text of an item's part, complete or a fragment; `index` distinguishes parts of a kind. */
-export interface TextPiece {
-  kind: PartKind
-  index: number
-  text: string
-  isWhole: boolean
-}
+export type TextPiece = NonNullable<ReturnType<typeof readText>>
 
 export type ResponseEnd = Extract<ReturnType<typeof decodeEnd>, { kind: 'ended' }>
 
@@ -82,7 +77,7 @@ export const RESPONSES_EVENT_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /** The text of an event; undefined for other events. */
-export function readText(type: string, event: Fields): TextPiece | undefined {
+export function readText(type: string, event: Fields) {
   const row = TEXT_EVENTS.get(type)
   if (row === undefined) return undefined
   const [kind, field] = row
@@ -93,7 +88,7 @@ export function readText(type: string, event: Fields): TextPiece | undefined {
   return { kind, index: typeof index === 'number' ? index : 0, text, isWhole }
 }
 
-function readPart({ type, text, refusal }: Fields, event: Fields): TextPiece | undefined {
+function readPart({ type, text, refusal }: Fields, event: Fields) {
   const kind = PART_KINDS.find((each) => each === type)
   if (kind === undefined) return undefined
   const index = asCount(event['summary_index']) ?? asCount(event['content_index']) ?? 0

@@ -25,25 +25,21 @@ const SEPARATORS = { reasoning: '\n\n', message: '' }
 
 /** Messages and reasoning, each emitted as one item with any number of parts. */
 export class TextItems {
+  /** Whether any message of this response is a refusal. */
+  hasRefusal = false
   readonly #writer: ResponseWriter
   readonly #open = new Map<string, TextItem>()
   /** The last used open item: nearly every delta belongs to it. */
   #last: TextItem | undefined
-  #hasRefusal = false
 
   constructor(writer: ResponseWriter) {
     this.#writer = writer
   }
 
-  /** Whether any message of this response is a refusal. */
-  get hasRefusal(): boolean {
-    return this.#hasRefusal
-  }
-
   reset(): void {
     this.#open.clear()
     this.#last = undefined
-    this.#hasRefusal = false
+    this.hasRefusal = false
   }
 
   isOpen(type: TextItemType, itemKey: string): boolean {
@@ -108,7 +104,7 @@ export class TextItems {
     this.#last = undefined
     const { content, metadata } =
       type === 'message' ? finalMessage(item, wire) : finalReasoning(wire)
-    if (item.isRefusal) this.#hasRefusal = true
+    if (item.isRefusal) this.hasRefusal = true
     this.#show(item)
     this.#writer.finishItem(item.key, { content, provider_metadata: { openai: metadata } })
   }
