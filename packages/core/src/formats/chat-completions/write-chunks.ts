@@ -71,7 +71,7 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
   }
   readonly #calls = new Map<AnswerItem, number>()
   /** The SSE frames of deltas before and after their text. */
-  readonly #frames = new Map<ChatTextField, { readonly before: string; readonly after: string }>()
+  readonly #frames: Partial<Record<ChatTextField, { before: string; after: string }>> = {}
   #phase: 'before' | 'open' | 'over' = 'before'
   #hasTextEnded = false
   #hasRefusal = false
@@ -127,7 +127,7 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
     if (text === undefined || this.#withdrawn !== undefined) return undefined
     if (text.sent === '' || text !== this.#queues[text.field][0]) return undefined
     text.sent += piece
-    const { before, after } = this.#frameOf(text.field)
+    const { before, after } = (this.#frames[text.field] ??= this.#newFrame(text.field))
     return before + JSON.stringify(piece) + after
   }
 
@@ -252,17 +252,13 @@ export class ChatWriter implements AnswerWriter<ChatFrame> {
     this.frames.push({ ...this.#head, choices, ...(hasUsage && { usage }) })
   }
 
-  #frameOf(field: ChatTextField) {
-    const known = this.#frames.get(field)
-    if (known !== undefined) return known
+  #newFrame(field: ChatTextField) {
     const head = JSON.stringify(this.#head).slice(0, -1)
     const usage = this.#options.includeUsage === true ? ',"usage":null' : ''
-    const frame = {
+    return {
       before: `data: ${head},"choices":[{"index":0,"delta":{"${field}":`,
       after: `},"logprobs":null,"finish_reason":null}]${usage}}\n\n`,
     }
-    this.#frames.set(field, frame)
-    return frame
   }
 }
 

@@ -56,12 +56,11 @@ const FRAME_END = '}}\n\n'
  */
 export class MessagesWriter implements AnswerWriter<MessagesEvent> {
   readonly frames: MessagesEvent[] = []
-  readonly #head: MessagesHead
+  #head: MessagesHead
   readonly #blocks = new Map<AnswerItem, Block>()
   /** Not ended for the client yet, in order. The first one may be open. */
   readonly #queue: Block[] = []
   readonly #content: Block[] = []
-  #model: string
   /** Whether `message_start` was written. */
   isStarted = false
   /** Why there is no whole message. */
@@ -79,7 +78,6 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
 
   constructor(head: MessagesHead) {
     this.#head = head
-    this.#model = head.model
   }
 
   get isOver(): boolean {
@@ -96,7 +94,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
       id: `msg_${this.#head.turnId}`,
       type: 'message',
       role: 'assistant',
-      model: this.#model,
+      model: this.#head.model,
       content: this.#content.map((block) => toContent(block)),
       ...this.#stop,
       usage: this.#usage ?? this.#estimate(),
@@ -115,7 +113,7 @@ export class MessagesWriter implements AnswerWriter<MessagesEvent> {
 
   start({ model_id, parameters }: StreamEventPayload<'response_start'>): void {
     const model = parameters?.['model']
-    this.#model = typeof model === 'string' ? model : model_id
+    this.#head = { ...this.#head, model: asString(model) ?? model_id }
   }
 
   input(chars: number): void {

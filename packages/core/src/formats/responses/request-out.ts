@@ -181,21 +181,20 @@ class History {
   }
 
   #addClientCall(item: Item<'function_call'>, kind: string): void {
-    const { call_id, name } = item
+    const call_id = sentId(this.#ids, item.call_id)
     const { id, ...rest }: Fields = vendorItemOf(item) ?? {}
     const isCustom = kind === 'custom_tool_call'
     this.#addOwn({
       ...rest,
       ...this.#idOf(id),
       type: kind,
-      call_id: this.#sentId(item),
-      name,
+      call_id,
+      name: item.name,
       ...(isCustom ? { input: customInput(item.arguments) } : { arguments: item.arguments }),
     })
     // An interrupted turn leaves such calls behind, and the vendor refuses them.
-    if (!this.#answered.has(call_id)) {
-      const call = { call_id: this.#sentId(item) }
-      this.input.push(outputItem(kind, { ...call, output: NOT_RUN, success: false }))
+    if (!this.#answered.has(item.call_id)) {
+      this.input.push(outputItem(kind, { call_id, output: NOT_RUN, success: false }))
     }
   }
 
@@ -213,17 +212,13 @@ class History {
     const kind = this.#calls.get(call_id)
     if (kind === undefined) return
     this.#forgetReasoning()
-    this.input.push(outputItem(kind, { ...item, call_id: this.#sentId(item) }))
+    this.input.push(outputItem(kind, { ...item, call_id: sentId(this.#ids, call_id) }))
   }
 
   #addOwn(fields: Fields): void {
     this.input.push(...this.#reasoning, fields)
     if (this.#reasoning.length > 0) this.#hasReasoning = true
     this.#reasoning = []
-  }
-
-  #sentId({ call_id }: { readonly call_id: string }): string {
-    return sentId(this.#ids, call_id)
   }
 
   #idOf(id: unknown): Fields {

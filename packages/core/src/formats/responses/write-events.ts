@@ -96,13 +96,11 @@ const FORMS = {
 /** Writes one response as the events of OpenAI's Responses API, numbered from 0. */
 export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   readonly frames: ResponsesEvent[] = []
-  readonly #head: ResponsesHead
+  readonly #options: ResponsesWriterOptions
   #inputChars = 0
-  readonly #openResponses: boolean
   readonly #shown = new Map<AnswerItem, Shown>()
   /** The number of the last event that is left out. */
   readonly #startingAfter: number
-  readonly #omitted: ReadonlySet<string>
   #parameters: ResponsesParameters
   #tools = new Map<string, NamedTool>()
   #createdAt: number
@@ -114,17 +112,12 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   #sentItems = 0
   #nextNumber = 0
 
-  constructor(
-    { openResponses, hasEncryptedContent, omitted, ...head }: ResponsesWriterOptions,
-    startingAfter: number,
-  ) {
-    this.#head = head
+  constructor(options: ResponsesWriterOptions, startingAfter: number) {
+    this.#options = options
     this.#startingAfter = startingAfter
-    this.#omitted = omitted ?? new Set()
-    this.#hasEncryptedContent = hasEncryptedContent === true
-    this.#openResponses = openResponses === true
-    this.#parameters = responsesParameters(undefined, head.model)
-    this.#createdAt = head.createdAt
+    this.#hasEncryptedContent = options.hasEncryptedContent === true
+    this.#parameters = responsesParameters(undefined, options.model)
+    this.#createdAt = options.createdAt
   }
 
   get isOver(): boolean {
@@ -144,7 +137,7 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
   get response(): ResponsesObject {
     const sent = [...this.#shown.values()].filter(({ index }) => index >= 0)
     return {
-      id: `resp_${this.#head.turnId}`,
+      id: `resp_${this.#options.turnId}`,
       object: 'response',
       created_at: Math.floor(this.#createdAt / 1000),
       ...this.#ending,
@@ -182,7 +175,7 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
     this.#begin()
     const tool = item.kind === 'call' ? this.#tools.get(item.name) : undefined
     const id = `${prefixOf(item, tool)}_${wireItemId(item.id)}`
-    const index = this.#omitted.has(id) ? -1 : this.#sentItems++
+    const index = this.#options.omitted?.has(id) ? -1 : this.#sentItems++
     const status = 'in_progress'
     const shown: Shown = { item, id, index, tool, status, hasPart: false, frame: undefined }
     this.#shown.set(item, shown)
@@ -230,7 +223,7 @@ export class ResponsesWriter implements AnswerWriter<ResponsesEvent> {
     if (tool?.isCustom) return FORMS.custom_call
     if (kind !== 'reasoning') return FORMS[kind]
     if (this.#hasSummaries) return FORMS.summary
-    return this.#openResponses ? FORMS.open_reasoning : FORMS.reasoning
+    return this.#options.openResponses ? FORMS.open_reasoning : FORMS.reasoning
   }
 
   #pushText(shown: Shown, stage: 'delta' | 'done', fields: Record<string, string>): void {
