@@ -3,7 +3,7 @@ import { nameSet } from './fields.ts'
 import { EFFORTS, type Effort } from './model-traits.ts'
 import { MISSING, ParameterError } from './openai-errors.ts'
 import type { SettingName, ThinkingParameters } from './provider-request.ts'
-import { type IgnoredNames, MAX_SCHEMA_CHARS, MAX_TOKENS } from './request-in.ts'
+import { type IgnoredNames, MAX_SCHEMA_CHARS, MAX_TOKENS, omitNullish } from './request-in.ts'
 import type { SettingSources, SubmissionSettings } from './submission.ts'
 
 /* The hints of vendors' APIs. Each takes every spelling: clients send what they know from another vendor. */
@@ -195,20 +195,11 @@ export function toThinking(
   const { type, budget_tokens, display } = value
   for (const name of Object.keys(value)) if (!THINKING.has(name)) ignore(name)
   const budgetTokens = integer(1, MAX_TOKENS)(budget_tokens)
-  const shown: ThinkingParameters | undefined =
-    display === 'summarized' || display === 'omitted' ? { display } : undefined
+  const shown = oneOf('summarized', 'omitted')(display)
   if (display != null && shown === undefined) ignore('display')
-  switch (type) {
-    case 'enabled':
-      return { type, ...(budgetTokens !== undefined && { budgetTokens }), ...shown }
-    case 'adaptive':
-      return { type, ...shown }
-    case 'disabled':
-    case 'between_tools':
-      return { type }
-    default:
-      return undefined
-  }
+  if (type === 'enabled') return { type, ...omitNullish({ budgetTokens, display: shown }) }
+  if (type === 'adaptive') return { type, ...omitNullish({ display: shown }) }
+  return type === 'disabled' || type === 'between_tools' ? { type } : undefined
 }
 
 /** An effort that means the same as Anthropic's `thinking` without a budget. */

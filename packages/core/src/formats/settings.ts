@@ -10,12 +10,11 @@ import type {
 } from './provider-request.ts'
 import { invalidOption } from './vendor-request.ts'
 
-interface SettingValues extends Required<Omit<ModelSettings, 'model' | 'tools' | 'toolChoice'>> {
-  strict: true
-  name: true
-  compaction: true
-  longCallIds: true
-}
+/** What items have. Threads may continue with other vendors, where it is left out. */
+type ItemSetting = 'name' | 'compaction' | 'longCallIds'
+
+type SettingValues = Required<Omit<ModelSettings, 'model' | 'tools' | 'toolChoice'>> &
+  Record<'strict' | ItemSetting, true>
 
 /** A value that the vendor does not take, and the settings that come closest. */
 export class Instead {
@@ -148,8 +147,7 @@ function write(table: VendorSettings, name: SettingName, request: ModelSettings)
   return typeof writer === 'string' ? writer : writer(value, request)
 }
 
-/** What items have. Threads may continue with other vendors, where it is left out. */
-function isOfItems(name: SettingName): name is 'name' | 'compaction' | 'longCallIds' {
+function isOfItems(name: SettingName): name is ItemSetting {
   return name === 'name' || name === 'compaction' || name === 'longCallIds'
 }
 

@@ -146,15 +146,12 @@ class Thread {
   add(item: OutputItem): void {
     if (wasAbandoned(item)) return this.#omit(item)
     switch (item.type) {
-      case 'message':
-        if (item.origin === 'agent') return this.#addAgent(item)
-        this.#steps.push({
-          from: item.origin,
-          text: item.content,
-          name: item.name,
-          attachments: item.attachments ?? [],
-        })
+      case 'message': {
+        const { origin: from, content: text, name, attachments = [] } = item
+        if (from === 'agent') return this.#addAgent(item)
+        this.#steps.push({ from, text, name, attachments })
         return
+      }
       case 'reasoning':
         return this.#addAgent(item)
       case 'function_call':

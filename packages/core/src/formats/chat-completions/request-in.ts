@@ -1,6 +1,5 @@
-import { isRecord } from '../../protocol/json.ts'
 import { customDefinition } from '../custom-tools.ts'
-import { nameSet } from '../fields.ts'
+import { asFields, asString, nameSet } from '../fields.ts'
 import type { ToolDefinition } from '../provider-request.ts'
 import { IgnoredNames, omitNullish, typeName } from '../request-in.ts'
 import { OPENAI_SPELLINGS, readSettings, refuseFormat } from '../request-settings.ts'
@@ -110,10 +109,10 @@ function readFunctions(body: ChatBody, ignored: IgnoredNames): SubmissionSetting
 function toToolChoice({ tool_choice, function_call }: ChatBody): SubmissionSettings['toolChoice'] {
   const choice = tool_choice ?? function_call ?? undefined
   if (choice === undefined || typeof choice === 'string') return choice
-  if ('name' in choice && typeof choice['name'] === 'string') return { name: choice['name'] }
-  const { type, allowed_tools: allowed, function: named, custom } = choice
-  if (type === 'function') return { name: (named as { name: string }).name }
-  if (type === 'custom') return { name: (custom as { name: string }).name }
-  const mode = type === 'allowed_tools' && isRecord(allowed) ? allowed['mode'] : undefined
+  const { type, allowed_tools: allowed, name: own } = choice
+  const named = type === 'function' || type === 'custom' ? asFields(choice[type]) : {}
+  const name = asString(own) ?? asString(named['name'])
+  if (name !== undefined) return { name }
+  const mode = type === 'allowed_tools' ? asFields(allowed)['mode'] : undefined
   return mode === 'auto' || mode === 'required' ? mode : undefined
 }

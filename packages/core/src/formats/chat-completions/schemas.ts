@@ -100,16 +100,18 @@ const messageSchema = z.discriminatedUnion(
 
 export type ChatMessage = z.infer<typeof messageSchema>
 
-function nameSchema() {
-  return z
-    .string()
-    .regex(/^[\w-]+$/, 'must contain only letters, digits, _ and -')
-    .max(MAX_NAME_CHARS)
+const nameSchema = z
+  .string()
+  .regex(/^[\w-]+$/, 'must contain only letters, digits, _ and -')
+  .max(MAX_NAME_CHARS)
+
+const toolFields = {
+  name: nameSchema,
+  description: z.string().max(MAX_DESCRIPTION_CHARS).nullish(),
 }
 
 const functionSchema = z.looseObject({
-  name: nameSchema(),
-  description: z.string().max(MAX_DESCRIPTION_CHARS).nullish(),
+  ...toolFields,
   parameters: jsonObject(MAX_SCHEMA_CHARS).nullish(),
   strict: z.boolean().nullish(),
 })
@@ -117,8 +119,7 @@ const functionSchema = z.looseObject({
 export type ChatFunction = z.infer<typeof functionSchema>
 
 const customSchema = z.looseObject({
-  name: nameSchema(),
-  description: z.string().max(MAX_DESCRIPTION_CHARS).nullish(),
+  ...toolFields,
   format: z
     .looseObject({ grammar: z.looseObject({ definition: textSchema.nullish() }).nullish() })
     .nullish(),
@@ -139,7 +140,7 @@ const toolSchema = z.union([
   otherSchema,
 ])
 
-const choiceNameSchema = z.looseObject({ name: nameSchema() })
+const choiceNameSchema = z.looseObject({ name: nameSchema })
 
 const tokensSchema = z.int().min(1).max(MAX_TOKENS).nullish()
 const penaltySchema = z.number().min(-2).max(2).nullish()

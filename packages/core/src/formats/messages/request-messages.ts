@@ -148,12 +148,7 @@ class MessageReader {
       case 'thinking':
         return this.#addThinking(block, path)
       case 'redacted_thinking':
-        this.items.push({
-          type: 'reasoning',
-          content: '',
-          provider_metadata: { anthropic: { block } },
-        })
-        return
+        return this.#addReasoning('', { block })
       case 'tool_use': {
         const { id, name, input } = block
         this.items.push({
@@ -172,11 +167,11 @@ class MessageReader {
   /** Only Anthropic reads its signature. Thinking of other vendors came without one. */
   #addThinking({ thinking, signature }: Block, path: string): void {
     if (typeof signature !== 'string' || signature === '') return
-    this.items.push({
-      type: 'reasoning',
-      content: text(thinking, `${path}.thinking`),
-      provider_metadata: { anthropic: { signature } },
-    })
+    this.#addReasoning(text(thinking, `${path}.thinking`), { signature })
+  }
+
+  #addReasoning(content: string, anthropic: Record<string, unknown>): void {
+    this.items.push({ type: 'reasoning', content, provider_metadata: { anthropic } })
   }
 }
 
