@@ -16,42 +16,39 @@ export interface AnswerWriter<Frame> extends AnswerSink {
 }
 
 /** Encodes one response, event by event. The frames depend only on the log, so they are the same in every process. */
-export abstract class AnswerEncoder<
-  Frame,
-  Writer extends AnswerWriter<Frame> = AnswerWriter<Frame>,
-> {
-  protected readonly writer: Writer
+export abstract class AnswerEncoder<Frame> {
+  readonly #writer: AnswerWriter<Frame>
   readonly #reader: AnswerReader
 
-  constructor(writer: Writer) {
-    this.writer = writer
+  constructor(writer: AnswerWriter<Frame>) {
+    this.#writer = writer
     this.#reader = new AnswerReader(writer)
   }
 
   /** Whether the response has ended, or failed. At most `[DONE]` follows. */
   get isOver(): boolean {
-    return this.#reader.isOver || this.writer.isOver
+    return this.#reader.isOver || this.#writer.isOver
   }
 
   /** Returns the frames that the event adds, in order. */
   encode(event: StreamEvent): Frame[] {
     if (this.isOver) return []
     this.#reader.apply(event)
-    return this.writer.frames.splice(0)
+    return this.#writer.frames.splice(0)
   }
 
   /** Like `encode`, as SSE text, with `[DONE]` after the end in OpenAI's APIs. */
   encodeSse(event: StreamEvent): string {
     if (this.isOver) return ''
     const delta = this.#reader.encodeDelta(event, this.#encodeDelta)
-    return delta ?? this.writer.toSse(this.encode(event))
+    return delta ?? this.#writer.toSse(this.encode(event))
   }
 
   readonly #encodeDelta = (item: AnswerItem, piece: string): string => {
-    const text = this.writer.encodeDelta(item, piece)
+    const text = this.#writer.encodeDelta(item, piece)
     if (text !== undefined) return text
-    this.writer.grow(item, piece)
-    return this.writer.toSse(this.writer.frames.splice(0))
+    this.#writer.grow(item, piece)
+    return this.#writer.toSse(this.#writer.frames.splice(0))
   }
 }
 

@@ -1,31 +1,44 @@
-import type { Attachment, OutputItem } from '../protocol/output-item.ts'
+import type { Attachment } from '../protocol/output-item.ts'
 import type { TraceContext } from '../protocol/stream-event.ts'
 import type { ProviderRequest, SettingName } from './provider-request.ts'
 
 /** New input of a turn: the user's message, or results of the client's tools. */
 export type TurnInput =
-  | (Message<'user' | 'system'> & {
+  | {
+      readonly type: 'message'
+      readonly origin: 'user' | 'system'
+      readonly content: string
+      /** Of the author, for providers that know names. */
+      readonly name?: string
       /** Images and files, sent after the text. */
       readonly attachments?: readonly Attachment[]
-    })
-  | Part<'function_call_output', 'call_id' | 'output' | 'success'>
+    }
+  | {
+      readonly type: 'function_call_output'
+      readonly call_id: string
+      readonly output: string
+      readonly success: boolean
+    }
 
 /** Earlier items of a thread that the client keeps. Those of the agent may have data for their vendor. */
 export type HistoryItem =
   | TurnInput
   | ({ readonly provider_metadata?: Record<string, unknown> } & (
-      | Message<'agent'>
-      | Part<'reasoning', 'content'>
-      | Part<'function_call', 'call_id' | 'name' | 'arguments'>
+      | {
+          readonly type: 'message'
+          readonly origin: 'agent'
+          readonly content: string
+          readonly name?: string
+        }
+      | { readonly type: 'reasoning'; readonly content: string }
+      | {
+          readonly type: 'function_call'
+          readonly call_id: string
+          readonly name: string
+          readonly arguments: string
+        }
       | Extract<TurnInput, { type: 'function_call_output' }>
     ))
-
-type Item<Type> = Extract<OutputItem, { type: Type }>
-
-type Part<Type, Name extends keyof Item<Type>> = Readonly<Pick<Item<Type>, 'type' | Name>>
-
-/** `name` is of the author, for providers that know names. */
-type Message<Origin> = Part<'message', 'content' | 'name'> & { readonly origin: Origin }
 
 /** What a client may choose of a provider request, apart from input and model. */
 export type SubmissionSettings = Omit<ProviderRequest, 'model' | 'input'>

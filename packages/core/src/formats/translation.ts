@@ -353,7 +353,6 @@ function finalItem({ text, start }: OpenItem, fields: FinalFields): OutputItem {
   const call_id = fields.call_id ?? start.call_id ?? ''
   switch (type) {
     case 'message':
-      return { type, ...common, content, origin: start.origin ?? 'agent' }
     case 'reasoning':
       return { type, ...common, content, origin: start.origin ?? 'agent' }
     case 'function_call': {

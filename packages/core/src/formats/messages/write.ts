@@ -6,19 +6,23 @@ import type { MessagesError, MessagesEvent, MessagesObject } from './wire.ts'
 import { type MessagesHead, MessagesWriter } from './write-events.ts'
 
 /** Encodes one turn as a message of Anthropic's Messages API, event by event or whole. */
-export class MessagesEncoder extends AnswerEncoder<MessagesEvent, MessagesWriter> {
+export class MessagesEncoder extends AnswerEncoder<MessagesEvent> {
+  readonly #writer: MessagesWriter
+
   constructor(head: MessagesHead) {
-    super(new MessagesWriter(head))
+    const writer = new MessagesWriter(head)
+    super(writer)
+    this.#writer = writer
   }
 
   /** Whether the client knows the message. */
   get isStarted(): boolean {
-    return this.writer.isStarted
+    return this.#writer.isStarted
   }
 
   /** The message so far. */
   get message(): MessagesObject {
-    return this.writer.message
+    return this.#writer.message
   }
 
   /** Why there is no whole message. */
@@ -28,12 +32,12 @@ export class MessagesEncoder extends AnswerEncoder<MessagesEvent, MessagesWriter
 
   /** The same with the code that it came from. */
   get failure(): ErrorObject | undefined {
-    return this.writer.failure
+    return this.#writer.failure
   }
 
   /** The message so far for a client that joins late, as SSE text. What `encodeSse` returns next follows it. */
   joinSse(): string {
-    return this.writer.toSse(this.writer.joinEvents())
+    return this.#writer.toSse(this.#writer.joinEvents())
   }
 }
 

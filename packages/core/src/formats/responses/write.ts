@@ -13,19 +13,23 @@ export interface ResponsesEncoderOptions extends ResponsesWriterOptions {
 }
 
 /** Encodes one turn as a response of OpenAI's Responses API. The number of an event is a cursor in every process. */
-export class ResponsesEncoder extends AnswerEncoder<ResponsesEvent, ResponsesWriter> {
+export class ResponsesEncoder extends AnswerEncoder<ResponsesEvent> {
+  readonly #writer: ResponsesWriter
+
   constructor({ startingAfter = -1, ...options }: ResponsesEncoderOptions) {
-    super(new ResponsesWriter(options, startingAfter))
+    const writer = new ResponsesWriter(options, startingAfter)
+    super(writer)
+    this.#writer = writer
   }
 
   /** The number of the last event; -1 before the first. */
   get lastNumber(): number {
-    return this.writer.lastNumber
+    return this.#writer.lastNumber
   }
 
   /** The response so far. */
   get response(): ResponsesObject {
-    return this.writer.response
+    return this.#writer.response
   }
 
   /** The last text of a stream that ends before the turn. Its numbers are not of the log: the turn may go on. */
