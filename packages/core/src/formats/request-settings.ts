@@ -214,21 +214,18 @@ function toThinkingEffort(
   return type === undefined ? undefined : 'medium'
 }
 
-/** Why a format cannot be used, and the field at fault. */
-export interface FormatFault {
-  readonly field: string
-  readonly fault: string
-}
-
 type Format = NonNullable<SubmissionSettings['responseFormat']>
 
 const FORMAT = nameSet('type json_schema name schema strict')
 
-/** Reads a format with its schema in `json_schema`, as in Chat Completions, or beside the type. */
-export function toFormat(
+/**
+ * Reads a format with its schema in `json_schema`, as in Chat Completions, or beside the type. Returns why it cannot be
+ * used, and the field at fault.
+ */
+function toFormat(
   value: unknown,
   ignore: (field: string) => void = () => {},
-): Format | FormatFault {
+): Format | { field: string; fault: string } {
   if (!isRecord(value)) return { field: '', fault: 'must be an object' }
   const { type } = value
   for (const name of Object.keys(value)) if (!FORMAT.has(name)) ignore(name)

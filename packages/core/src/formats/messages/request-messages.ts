@@ -36,15 +36,15 @@ function systemBlocks(system: MessagesBody['system'], ignored: IgnoredNames): st
 
 const MESSAGE = nameSet('role content')
 
-const BLOCKS: Readonly<Record<string, ReadonlySet<unknown>>> = {
-  text: TEXT,
-  image: nameSet('type source cache_control'),
-  document: nameSet('type source title cache_control'),
-  search_result: nameSet('type source title content cache_control'),
-  thinking: nameSet('type thinking signature'),
-  tool_use: nameSet('type id name input cache_control'),
-  tool_result: nameSet('type tool_use_id content is_error cache_control'),
-}
+const BLOCKS = new Map([
+  ['text', TEXT],
+  ['image', nameSet('type source cache_control')],
+  ['document', nameSet('type source title cache_control')],
+  ['search_result', nameSet('type source title content cache_control')],
+  ['thinking', nameSet('type thinking signature')],
+  ['tool_use', nameSet('type id name input cache_control')],
+  ['tool_result', nameSet('type tool_use_id content is_error cache_control')],
+])
 
 class MessageReader {
   readonly items: HistoryItem[] = []
@@ -64,7 +64,7 @@ class MessageReader {
     this.#ignored.addUnknown(message, MESSAGE, 'messages[]')
     const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
     for (const block of blocks) {
-      const known = Object.hasOwn(BLOCKS, block.type) ? BLOCKS[block.type] : undefined
+      const known = BLOCKS.get(block.type)
       if (known !== undefined) this.#ignored.addUnknown(block, known, 'messages[].content[]')
     }
     const places = blocks.map((block, index) => ({ block, path: `${path}.content.${index}` }))
