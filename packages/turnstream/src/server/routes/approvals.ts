@@ -25,18 +25,8 @@ const approvalRoute = spec.route('post', ROUTES.runApproval, {
   description: 'Works for runs of any process. The first answer counts, and its key may repeat it.',
   tags: ['v2'],
   request: { params, body: spec.jsonBody(answerBodySchema) },
-  responses: {
-    200: spec.json('The answer is stored', approvalSchema.meta({ id: 'Approval' })),
-    ...spec.refusals(
-      ...spec.READ_REFUSALS,
-      'APPROVAL_ANSWERED',
-      'APPROVAL_CLOSED',
-      'APPROVAL_UNKNOWN',
-      ...spec.BODY_REFUSALS,
-      'TURN_EXPIRED',
-      'TURN_UNKNOWN',
-    ),
-  },
+  responses: { 200: spec.json('The answer is stored', approvalSchema.meta({ id: 'Approval' })) },
+  refusals: [...spec.TURN_REFUSALS, 'APPROVAL_ANSWERED', 'APPROVAL_CLOSED', 'APPROVAL_UNKNOWN'],
 })
 
 export function addApprovalRoute(app: GatewayApp, context: GatewayContext): void {

@@ -34,8 +34,8 @@ const chatRoute = spec.route('post', ROUTES.chatCompletions, {
       schemas.chatCompletionSchema,
       schemas.chatChunkSchema,
     ),
-    ...spec.openaiRefusals(...vendor.ANSWER_REFUSALS),
   },
+  refusals: [...vendor.ANSWER_REFUSALS],
 })
 
 export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext): void {

@@ -27,18 +27,16 @@ const createRoute = spec.route('post', ROUTES.messages, {
       schemas.messageSchema,
       schemas.messagesEventSchema,
     ),
-    ...spec.anthropicRefusals(...vendor.ANSWER_REFUSALS, 'TURN_UNKNOWN'),
   },
+  refusals: [...vendor.ANSWER_REFUSALS, 'TURN_UNKNOWN'],
 })
 
 const countRoute = spec.route('post', ROUTES.messagesCountTokens, {
   summary: 'Estimate the input tokens of a message (Anthropic compatible)',
   tags: ['anthropic'],
   request: { body: spec.jsonBody(schemas.countTokensBodySchema) },
-  responses: {
-    200: spec.json('The estimate', schemas.tokenCountSchema),
-    ...spec.anthropicRefusals(...spec.BODY_REFUSALS, 'TURN_UNKNOWN'),
-  },
+  responses: { 200: spec.json('The estimate', schemas.tokenCountSchema) },
+  refusals: ['TURN_UNKNOWN'],
 })
 
 const readRoute = spec.route('get', ROUTES.message, {
@@ -56,13 +54,8 @@ const readRoute = spec.route('get', ROUTES.message, {
       schemas.messageSchema,
       schemas.messagesEventSchema,
     ),
-    ...spec.anthropicRefusals(
-      ...spec.READ_REFUSALS,
-      'STREAMS_LIMITED',
-      'TURN_EXPIRED',
-      'TURN_UNKNOWN',
-    ),
   },
+  refusals: [...spec.TURN_REFUSALS, 'STREAMS_LIMITED'],
 })
 
 type MessageJson = z.infer<typeof schemas.messageSchema>

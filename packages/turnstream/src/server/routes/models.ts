@@ -61,18 +61,16 @@ const listRoute = spec.route('get', ROUTES.models, {
       'All models, or with `anthropic-version` a page',
       z.union([modelsSchema, anthropicModelsSchema]),
     ),
-    ...spec.openaiRefusals('REQUEST_INVALID'),
   },
+  refusals: ['REQUEST_INVALID'],
 })
 
 const readRoute = spec.route('get', ROUTES.model, {
   summary: 'Retrieve a model (OpenAI and Anthropic compatible)',
   tags: ['openai', 'anthropic'],
-  request: { params: z.object({ model: z.string().min(1).max(300) }) },
-  responses: {
-    200: spec.json('The model', z.union([modelSchema, anthropicModelSchema])),
-    ...spec.openaiRefusals('MODEL_UNKNOWN'),
-  },
+  request: { params: z.object({ model: modelId }) },
+  responses: { 200: spec.json('The model', z.union([modelSchema, anthropicModelSchema])) },
+  refusals: ['MODEL_UNKNOWN'],
 })
 
 interface ListedModel {

@@ -53,18 +53,16 @@ const createRoute = spec.route('post', ROUTES.responses, {
       schemas.responseObjectSchema,
       schemas.responsesEventSchema,
     ),
-    ...spec.openaiRefusals(...vendor.ANSWER_REFUSALS, 'READS_LIMITED'),
   },
+  refusals: [...vendor.ANSWER_REFUSALS, 'READS_LIMITED'],
 })
 
 const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
   summary: 'Estimate the input tokens of a response (OpenAI compatible)',
   tags: ['openai'],
   request: { body: spec.jsonBody(schemas.inputTokensBodySchema) },
-  responses: {
-    200: spec.json('The estimate', schemas.inputTokensSchema),
-    ...spec.openaiRefusals(...spec.BODY_REFUSALS, ...spec.READ_REFUSALS),
-  },
+  responses: { 200: spec.json('The estimate', schemas.inputTokensSchema) },
+  refusals: spec.READ_REFUSALS,
 })
 
 export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): void {

@@ -30,10 +30,8 @@ const runRoute = spec.route('get', ROUTES.run, {
   description: 'Contains what was written so far while the run is in progress.',
   tags: ['v2'],
   request: { params },
-  responses: {
-    200: spec.json('The run', runSchema),
-    ...spec.refusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
-  },
+  responses: { 200: spec.json('The run', runSchema) },
+  refusals: spec.TURN_REFUSALS,
 })
 
 const cancelRoute = spec.route('post', ROUTES.runCancel, {
@@ -45,8 +43,8 @@ const cancelRoute = spec.route('post', ROUTES.runCancel, {
   responses: {
     200: spec.json('It had already ended; nothing changed', cancelledSchema),
     202: spec.json('Cancellation was requested', cancelledSchema),
-    ...spec.refusals(...spec.BODY_REFUSALS, 'TURN_UNKNOWN'),
   },
+  refusals: ['TURN_UNKNOWN'],
 })
 
 export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {

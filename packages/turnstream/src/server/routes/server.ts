@@ -48,10 +48,8 @@ const readyRoute = spec.route('get', ROUTES.ready, {
     "provider's process, the server is not ready for ten seconds.",
   tags: ['server'],
   security: spec.NO_SECURITY,
-  responses: {
-    200: spec.json('Turns can be submitted and read', readySchema),
-    ...spec.publicRefusals('SERVER_SHUTDOWN', 'STORE_FULL', 'UPSTREAM_UNREACHABLE'),
-  },
+  responses: { 200: spec.json('Turns can be submitted and read', readySchema) },
+  refusals: ['SERVER_SHUTDOWN', 'STORE_FULL', 'UPSTREAM_UNREACHABLE'],
 })
 
 export function addHealthRoutes(app: GatewayApp, { readiness }: GatewayContext): void {
@@ -143,8 +141,8 @@ const metricsRoute = spec.route('get', ROUTES.metrics, {
   tags: ['server'],
   responses: {
     200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } },
-    ...spec.refusals('ROUTE_UNKNOWN'),
   },
+  refusals: ['ROUTE_UNKNOWN'],
 })
 
 /** Without `isOpen` the route behaves as if it did not exist. */
@@ -166,10 +164,8 @@ const openapiRoute = spec.route('get', ROUTES.openapi, {
   summary: 'OpenAPI document',
   tags: ['server'],
   security: spec.NO_SECURITY,
-  responses: {
-    200: spec.json('OpenAPI 3.1', z.record(z.string(), z.unknown())),
-    ...spec.publicRefusals(),
-  },
+  responses: { 200: spec.json('OpenAPI 3.1', z.record(z.string(), z.unknown())) },
+  refusals: [],
 })
 
 const docsRoute = spec.route('get', ROUTES.docs, {
@@ -178,8 +174,8 @@ const docsRoute = spec.route('get', ROUTES.docs, {
   security: spec.NO_SECURITY,
   responses: {
     200: { description: 'The web page', content: { 'text/html': { schema: z.string() } } },
-    ...spec.publicRefusals(),
   },
+  refusals: [],
 })
 
 /** Call last: the document describes the routes registered when it is first requested. */

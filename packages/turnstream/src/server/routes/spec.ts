@@ -1,19 +1,28 @@
 import { createRoute, type RouteConfig } from '@hono/zod-openapi'
 import { ERROR_CODES, type ErrorCode } from '@turnstream/core/internal/protocol/errors'
-import { HEADERS } from '@turnstream/core/internal/protocol/names'
+import { HEADERS, ROUTES } from '@turnstream/core/internal/protocol/names'
 import { nearest } from '@turnstream/core/internal/protocol/nearest'
 import { approvalSchema } from '@turnstream/core/internal/schemas/stream-output'
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
+import { isVendorPath } from '../errors.ts'
 
 /* Shared by the route definitions: ids, bodies, pages, errors and authentication. */
 
+interface RouteSpec extends Omit<RouteConfig, 'method' | 'path'> {
+  /** Its errors besides those that any request, body or key may get; missing if it has none at all. */
+  readonly refusals?: readonly ErrorCode[]
+}
+
 /** Defines a route of `ROUTES`. */
-export function route<
-  Method extends RouteConfig['method'],
-  const Config extends Omit<RouteConfig, 'method' | 'path'>,
->(method: Method, route: string, config: Config) {
-  return createRoute({ ...config, method, path: openapiPath(route) })
+export function route<Method extends RouteConfig['method'], const Config extends RouteSpec>(
+  method: Method,
+  route: string,
+  config: Config,
+) {
+  // Errors are thrown, so the type of the responses does not have them.
+  const responses: Config['responses'] = { ...config.responses, ...refusalsOf(route, config) }
+  return createRoute({ ...config, responses, method, path: openapiPath(route) })
 }
 
 /** A route of `ROUTES` in OpenAPI syntax: `{name}` for `:name`. */
@@ -169,31 +178,36 @@ const ALWAYS: readonly ErrorCode[] = [
 /** Errors of routes that read turns and threads. */
 export const READ_REFUSALS: readonly ErrorCode[] = ['READS_LIMITED', 'UNREAD_LIMITED']
 
-export const BODY_REFUSALS: readonly ErrorCode[] = ['BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED']
+/** The same, where a turn must exist. */
+export const TURN_REFUSALS: readonly ErrorCode[] = [
+  ...READ_REFUSALS,
+  'TURN_EXPIRED',
+  'TURN_UNKNOWN',
+]
+
+/** Errors of routes with a body. */
+const BODY_REFUSALS: readonly ErrorCode[] = ['BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED']
 
 /** Errors of routes that need a key. */
-const WITHOUT_KEY: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
+const KEY_REFUSALS: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
 
-/** Describes the error responses of a route by status. They are thrown, so the response type does not have them. */
-function refusalsIn(schema: z.ZodType, common: readonly ErrorCode[]) {
-  return (...codes: ErrorCode[]): object => {
-    const byStatus: Record<number, string[]> = {}
-    for (const code of [...ALWAYS, ...common, ...codes].toSorted()) {
-      const { status, summary } = ERROR_CODES[code]
-      byStatus[status] ??= []
-      byStatus[status].push(`\`${code}\`: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`)
-    }
-    return Object.fromEntries(
-      Object.entries(byStatus).map(([status, each]) => [status, json(each.join('; '), schema)]),
-    )
+/** Describes the error responses of a route by status, in the format of its path. */
+function refusalsOf(route: string, { refusals, request, security }: RouteSpec): object {
+  if (refusals === undefined) return {}
+  const bodyCodes = request?.body === undefined ? [] : BODY_REFUSALS
+  const keyCodes = security === NO_SECURITY ? [] : KEY_REFUSALS
+  const byStatus: Record<number, string[]> = {}
+  for (const code of [...ALWAYS, ...keyCodes, ...bodyCodes, ...refusals].toSorted()) {
+    const { status, summary } = ERROR_CODES[code]
+    byStatus[status] ??= []
+    byStatus[status].push(`\`${code}\`: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`)
   }
+  const vendorSchema = route.startsWith(ROUTES.messages) ? anthropicErrorSchema : openaiErrorSchema
+  const schema = isVendorPath(route) ? vendorSchema : errorBodySchema
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, each]) => [status, json(each.join('; '), schema)]),
+  )
 }
-
-export const refusals = refusalsIn(errorBodySchema, WITHOUT_KEY)
-export const openaiRefusals = refusalsIn(openaiErrorSchema, WITHOUT_KEY)
-export const anthropicRefusals = refusalsIn(anthropicErrorSchema, WITHOUT_KEY)
-/** For routes that need no key. */
-export const publicRefusals = refusalsIn(errorBodySchema, [])
 
 /** Authentication schemes of the OpenAPI document. */
 export const SECURITY_SCHEMES = {

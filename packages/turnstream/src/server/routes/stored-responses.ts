@@ -54,13 +54,8 @@ const retrieveRoute = spec.route('get', ROUTES.response, {
       schemas.responseObjectSchema,
       schemas.responsesEventSchema,
     ),
-    ...spec.openaiRefusals(
-      ...spec.READ_REFUSALS,
-      'STREAMS_LIMITED',
-      'TURN_EXPIRED',
-      'TURN_UNKNOWN',
-    ),
   },
+  refusals: [...spec.TURN_REFUSALS, 'STREAMS_LIMITED'],
 })
 
 const deleteRoute = spec.route('delete', ROUTES.response, {
@@ -68,10 +63,8 @@ const deleteRoute = spec.route('delete', ROUTES.response, {
   description: 'Also cancels it if it is still running.',
   tags: ['openai'],
   request: { params },
-  responses: {
-    200: spec.json('It was deleted', schemas.deletedResponseSchema),
-    ...spec.openaiRefusals('TURN_UNKNOWN'),
-  },
+  responses: { 200: spec.json('It was deleted', schemas.deletedResponseSchema) },
+  refusals: ['TURN_UNKNOWN'],
 })
 
 const cancelRoute = spec.route('post', ROUTES.responseCancel, {
@@ -79,20 +72,16 @@ const cancelRoute = spec.route('post', ROUTES.responseCancel, {
   description: 'Returns the response. Has no effect after its end.',
   tags: ['openai'],
   request: { params },
-  responses: {
-    200: spec.json('The response', schemas.responseObjectSchema),
-    ...spec.openaiRefusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
-  },
+  responses: { 200: spec.json('The response', schemas.responseObjectSchema) },
+  refusals: spec.TURN_REFUSALS,
 })
 
 const inputItemsRoute = spec.route('get', ROUTES.responseInputItems, {
   summary: 'List the input of a response (OpenAI compatible)',
   tags: ['openai'],
   request: { params, query: inputItemsQuerySchema },
-  responses: {
-    200: spec.json('A page of items', schemas.inputItemsSchema),
-    ...spec.openaiRefusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
-  },
+  responses: { 200: spec.json('A page of items', schemas.inputItemsSchema) },
+  refusals: spec.TURN_REFUSALS,
 })
 
 /** A turn ends within a second of a cancel, unless its store or its process has a problem. */

@@ -34,10 +34,8 @@ const streamTokenRoute = spec.route('post', ROUTES.streamTokens, {
     'streams for five minutes, and becomes invalid when its key is revoked.',
   tags: ['v2'],
   request: { body: spec.jsonBody(streamTokenBodySchema) },
-  responses: {
-    201: spec.json('The token', streamTokenSchema),
-    ...spec.refusals(...spec.BODY_REFUSALS, 'THREAD_UNKNOWN', 'TURN_UNKNOWN'),
-  },
+  responses: { 201: spec.json('The token', streamTokenSchema) },
+  refusals: ['THREAD_UNKNOWN', 'TURN_UNKNOWN'],
 })
 
 export function addStreamTokenRoute(app: GatewayApp, tokens: StreamTokens): void {

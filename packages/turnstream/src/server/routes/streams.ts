@@ -78,8 +78,8 @@ const runRoute = spec.route('get', ROUTES.runStream, {
   responses: {
     200: spec.sse('The frames of the run to its end', eventSchema),
     204: OVER,
-    ...spec.refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
+  refusals: [...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'],
 })
 
 const turnRoute = spec.route('get', ROUTES.turnOutputStream, {
@@ -93,8 +93,8 @@ const turnRoute = spec.route('get', ROUTES.turnOutputStream, {
   responses: {
     200: spec.sse('The frames of the turn to its end', outputSchema),
     204: OVER,
-    ...spec.refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
+  refusals: [...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'],
 })
 
 const threadRoute = spec.route('get', ROUTES.threadOutputStream, {
@@ -105,10 +105,8 @@ const threadRoute = spec.route('get', ROUTES.threadOutputStream, {
   tags: ['xapi'],
   security: spec.STREAM_SECURITY,
   request: { headers, params: z.object({ threadId: spec.id }), query: outputQuery },
-  responses: {
-    200: spec.sse('The frames of the turns', outputSchema),
-    ...spec.refusals(...STREAM_REFUSALS, 'THREAD_UNKNOWN'),
-  },
+  responses: { 200: spec.sse('The frames of the turns', outputSchema) },
+  refusals: [...STREAM_REFUSALS, 'THREAD_UNKNOWN'],
 })
 
 const threadsRoute = spec.route('get', ROUTES.outputStreams, {
@@ -133,10 +131,8 @@ const threadsRoute = spec.route('get', ROUTES.outputStreams, {
         ),
     }),
   },
-  responses: {
-    200: spec.sse('The frames of the turns', outputSchema),
-    ...spec.refusals(...STREAM_REFUSALS, 'THREAD_UNKNOWN'),
-  },
+  responses: { 200: spec.sse('The frames of the turns', outputSchema) },
+  refusals: [...STREAM_REFUSALS, 'THREAD_UNKNOWN'],
 })
 
 export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void {
@@ -206,10 +202,8 @@ const outputsRoute = spec.route('get', ROUTES.turnOutputs, {
   description: 'The newest snapshot of each item, and the cursor to resume the stream with.',
   tags: ['xapi'],
   request: { params: z.object({ turnId: spec.id }) },
-  responses: {
-    200: spec.json('The current state of the turn', turnOutputsSchema),
-    ...spec.refusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
-  },
+  responses: { 200: spec.json('The current state of the turn', turnOutputsSchema) },
+  refusals: spec.TURN_REFUSALS,
 })
 
 const threadOutputsRoute = spec.route('get', ROUTES.threadOutputs, {
@@ -229,10 +223,8 @@ const threadOutputsRoute = spec.route('get', ROUTES.threadOutputs, {
       ...spec.replacedQuery,
     }),
   },
-  responses: {
-    200: spec.json('A page of turns', threadOutputsSchema),
-    ...spec.refusals(...spec.READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
-  },
+  responses: { 200: spec.json('A page of turns', threadOutputsSchema) },
+  refusals: [...spec.READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'],
 })
 
 export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void {

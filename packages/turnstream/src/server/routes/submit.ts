@@ -123,9 +123,7 @@ export type SubmitHeaders = z.infer<typeof submitHeadersSchema>
 
 /** Errors of every route that starts a turn. */
 export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
-  'BODY_TOO_LARGE',
   'INPUT_TOO_LARGE',
-  'MEDIA_TYPE_UNSUPPORTED',
   'MODEL_UNKNOWN',
   'SERVER_SHUTDOWN',
   'STORE_FULL',
@@ -154,10 +152,8 @@ const submitRoute = spec.route('post', ROUTES.submit, {
     'the body returns the same turn.',
   tags: ['v2'],
   request: { headers: submitHeadersSchema, body: spec.jsonBody(submitBodySchema) },
-  responses: {
-    202: spec.json('The turn is durable', submittedSchema),
-    ...spec.refusals(...OWN_REFUSALS),
-  },
+  responses: { 202: spec.json('The turn is durable', submittedSchema) },
+  refusals: [...OWN_REFUSALS],
 })
 
 const threadTurnRoute = spec.route('post', ROUTES.threadTurn, {
@@ -180,8 +176,8 @@ const threadTurnRoute = spec.route('post', ROUTES.threadTurn, {
       ...spec.sse('The frames of the turn to its end', outputSchema),
       headers: spec.turnHeaders,
     },
-    ...spec.refusals(...OWN_REFUSALS, 'STREAMS_LIMITED'),
   },
+  refusals: [...OWN_REFUSALS, 'STREAMS_LIMITED'],
 })
 
 export function addSubmitRoutes(app: GatewayApp, context: GatewayContext): void {

@@ -97,10 +97,8 @@ const listRoute = spec.route('get', ROUTES.threads, {
   description: 'Most recently changed first. A new turn counts as a change.',
   tags: ['threads'],
   request: { query: spec.pageQuery() },
-  responses: {
-    200: spec.json('A page of threads', threadsSchema),
-    ...spec.refusals(...spec.READ_REFUSALS, 'CURSOR_INVALID'),
-  },
+  responses: { 200: spec.json('A page of threads', threadsSchema) },
+  refusals: [...spec.READ_REFUSALS, 'CURSOR_INVALID'],
 })
 
 const createThreadRoute = spec.route('post', ROUTES.threads, {
@@ -112,24 +110,16 @@ const createThreadRoute = spec.route('post', ROUTES.threads, {
   responses: {
     200: spec.json('It already existed and was not changed', threadSchema),
     201: spec.json('It was created', threadSchema),
-    ...spec.refusals(
-      ...spec.BODY_REFUSALS,
-      'STORE_FULL',
-      'SUBMITS_LIMITED',
-      'THREADS_LIMITED',
-      'THREAD_CHANGED',
-    ),
   },
+  refusals: ['STORE_FULL', 'SUBMITS_LIMITED', 'THREADS_LIMITED', 'THREAD_CHANGED'],
 })
 
 const readRoute = spec.route('get', ROUTES.thread, {
   summary: 'Retrieve a thread and its newest turns',
   tags: ['threads'],
   request: { params, query: spec.pageQuery().extend(spec.replacedQuery) },
-  responses: {
-    200: spec.json('The thread, with a page of its turns', threadWithTurnsSchema),
-    ...spec.refusals(...spec.READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
-  },
+  responses: { 200: spec.json('The thread, with a page of its turns', threadWithTurnsSchema) },
+  refusals: [...spec.READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'],
 })
 
 const changeRoute = spec.route('patch', ROUTES.thread, {
@@ -138,10 +128,8 @@ const changeRoute = spec.route('patch', ROUTES.thread, {
     'Each field is replaced as a whole; `null` removes it, and a missing field is unchanged.',
   tags: ['threads'],
   request: { params, body: spec.jsonBody(threadChangesSchema) },
-  responses: {
-    200: spec.json('The updated thread', threadSchema),
-    ...spec.refusals(...spec.BODY_REFUSALS, 'STORE_FULL', 'THREAD_CHANGED', 'THREAD_UNKNOWN'),
-  },
+  responses: { 200: spec.json('The updated thread', threadSchema) },
+  refusals: ['STORE_FULL', 'THREAD_CHANGED', 'THREAD_UNKNOWN'],
 })
 
 const deleteRoute = spec.route('delete', ROUTES.thread, {
@@ -149,7 +137,8 @@ const deleteRoute = spec.route('delete', ROUTES.thread, {
   description: 'Running turns are cancelled. Streams of the thread and its turns end.',
   tags: ['threads'],
   request: { params },
-  responses: { 204: { description: 'It was deleted' }, ...spec.refusals('THREAD_UNKNOWN') },
+  responses: { 204: { description: 'It was deleted' } },
+  refusals: ['THREAD_UNKNOWN'],
 })
 
 export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void {
