@@ -10,7 +10,10 @@ interface Metric {
   readonly labels?: readonly string[]
 }
 
-const metrics: [string, Metric][] = Object.entries(METRICS)
+const metrics = Object.entries(METRICS).map(([name, metric]): [string, Metric] => [
+  `turnstream_${name}`,
+  metric,
+])
 const metricsSection = section(read('docs/operations.md'), 'Metrics')
 const rows = tableRows(metricsSection)
 

@@ -17,109 +17,87 @@ function histogram(help: string, buckets: number[], ...labels: string[]) {
   return { type: 'histogram', help, buckets, labels } as const
 }
 
-/** Every metric of a gateway; docs/operations.md has a row for each. */
+/** Every metric of a gateway, without the prefix of its name; docs/operations.md has a row for each. */
 export const METRICS = {
-  turnstream_turns_started_total: counter('Turns started here.'),
-  turnstream_turns_ended_total: counter(
+  turns_started_total: counter('Turns started here.'),
+  turns_ended_total: counter(
     'Turns ended here: completed, failed (by code), aborted, deleted, or lost to another process.',
     'status',
     'code',
   ),
-  turnstream_turns_running: gauge('Turns running here.'),
-  turnstream_turn_duration_seconds: histogram(
+  turns_running: gauge('Turns running here.'),
+  turn_duration_seconds: histogram(
     'Time from submit to the end of the turn.',
     TURN_SECONDS,
     'provider',
   ),
-  turnstream_first_token_seconds: histogram(
-    'Time from submit to the first output.',
-    WAIT_SECONDS,
-    'provider',
-  ),
-  turnstream_cancel_seconds: histogram(
-    'Time from a cancel request to the end of the turn.',
-    CANCEL_SECONDS,
-  ),
-  turnstream_tokens_total: counter(
+  first_token_seconds: histogram('Time from submit to the first output.', WAIT_SECONDS, 'provider'),
+  cancel_seconds: histogram('Time from a cancel request to the end of the turn.', CANCEL_SECONDS),
+  tokens_total: counter(
     'Tokens of turns ended here, as reported by providers.',
     'tenant',
     'provider',
     'model',
     'direction',
   ),
-  turnstream_events_written_total: counter('Durable events.'),
-  turnstream_snapshots_written_total: counter('Durable snapshots.'),
-  turnstream_provider_retries_total: counter('Retried provider calls.', 'provider'),
-  turnstream_provider_process_up: gauge(
+  events_written_total: counter('Durable events.'),
+  snapshots_written_total: counter('Durable snapshots.'),
+  provider_retries_total: counter('Retried provider calls.', 'provider'),
+  provider_process_up: gauge(
     'Whether the process of a provider runs, or can be started: 0 after a failed start.',
     'provider',
   ),
-  turnstream_provider_process_restarts_total: counter(
-    'Processes of a provider that died.',
-    'provider',
-  ),
-  turnstream_provider_process_recycles_total: counter(
+  provider_process_restarts_total: counter('Processes of a provider that died.', 'provider'),
+  provider_process_recycles_total: counter(
     'Processes of a provider replaced because of their threads or memory.',
     'provider',
   ),
-  turnstream_provider_process_threads: gauge(
+  provider_process_threads: gauge(
     'Threads that the current process of a provider has served.',
     'provider',
   ),
-  turnstream_provider_process_turns: gauge('Turns running on processes of a provider.', 'provider'),
-  turnstream_provider_process_resident_memory_bytes: gauge(
+  provider_process_turns: gauge('Turns running on processes of a provider.', 'provider'),
+  provider_process_resident_memory_bytes: gauge(
     'Resident memory of the current process of a provider.',
     'provider',
   ),
-  turnstream_unknown_events_total: counter(
+  unknown_events_total: counter(
     'Unknown types of provider events, once per type and call.',
     'provider',
   ),
-  turnstream_tool_calls_total: counter(
+  tool_calls_total: counter(
     'Calls of server tools: succeeded, failed, or stopped with their turn.',
     'tool',
     'status',
   ),
-  turnstream_tool_seconds: histogram('Duration of server tool calls.', WAIT_SECONDS, 'tool'),
-  turnstream_tool_source_up: gauge('Whether an MCP server is connected.', 'source'),
-  turnstream_lease_losses_total: counter('Turns abandoned because their lease was lost.'),
-  turnstream_orphans_ended_total: counter('Turns of dead processes ended here.'),
-  turnstream_stream_clients: gauge('Connected stream clients.', 'kind'),
-  turnstream_stream_lag_seconds: gauge(
-    'How long the slowest client has not read what waits for it.',
-  ),
-  turnstream_snapshots_skipped_total: counter(
-    'Snapshots not sent because a newer one replaced them.',
-  ),
-  turnstream_resyncs_total: counter(
-    'Cursors that were not valid here, so the stream restarted.',
-    'reason',
-  ),
-  turnstream_reattached_total: counter(
-    'Requests that joined the turn of an earlier, disconnected one.',
-  ),
-  turnstream_store_append_seconds: histogram(
+  tool_seconds: histogram('Duration of server tool calls.', WAIT_SECONDS, 'tool'),
+  tool_source_up: gauge('Whether an MCP server is connected.', 'source'),
+  lease_losses_total: counter('Turns abandoned because their lease was lost.'),
+  orphans_ended_total: counter('Turns of dead processes ended here.'),
+  stream_clients: gauge('Connected stream clients.', 'kind'),
+  stream_lag_seconds: gauge('How long the slowest client has not read what waits for it.'),
+  snapshots_skipped_total: counter('Snapshots not sent because a newer one replaced them.'),
+  resyncs_total: counter('Cursors that were not valid here, so the stream restarted.', 'reason'),
+  reattached_total: counter('Requests that joined the turn of an earlier, disconnected one.'),
+  store_append_seconds: histogram(
     'Append latency of the store. One append in 16 is measured.',
     STORE_SECONDS,
   ),
-  turnstream_store_bytes: gauge('Size of the store, for all tenants and instances.'),
-  turnstream_http_requests_total: counter(
+  store_bytes: gauge('Size of the store, for all tenants and instances.'),
+  http_requests_total: counter(
     'Requests answered, or whose stream was opened.',
     'route',
     'method',
     'status',
   ),
-  turnstream_http_refusals_total: counter('Refused requests.', 'code'),
-  turnstream_errors_total: counter('Logged errors.', 'code'),
-  turnstream_process_start_time_seconds: gauge('Start time, in seconds since the epoch.'),
-  turnstream_process_resident_memory_bytes: gauge('Resident memory.'),
-  turnstream_process_heap_bytes: gauge('Used heap.'),
-  turnstream_process_cpu_seconds_total: counter('CPU time.', 'mode'),
-  turnstream_event_loop_delay_seconds: gauge(
-    'Event loop delay since the last scrape.',
-    'statistic',
-  ),
-} as const satisfies Record<`turnstream_${string}`, MetricDefinition>
+  http_refusals_total: counter('Refused requests.', 'code'),
+  errors_total: counter('Logged errors.', 'code'),
+  process_start_time_seconds: gauge('Start time, in seconds since the epoch.'),
+  process_resident_memory_bytes: gauge('Resident memory.'),
+  process_heap_bytes: gauge('Used heap.'),
+  process_cpu_seconds_total: counter('CPU time.', 'mode'),
+  event_loop_delay_seconds: gauge('Event loop delay since the last scrape.', 'statistic'),
+} as const satisfies Record<string, MetricDefinition>
 
 export type MetricName = keyof typeof METRICS
 
@@ -133,7 +111,7 @@ export function createMetrics(): Metrics {
   const families = Object.entries(METRICS).map(([name, definition]) => {
     const { type, buckets = [] }: MetricDefinition = definition
     const create = () => (type === 'histogram' ? new Histogram(buckets) : new Value())
-    return [name, new Family(name, definition, create)]
+    return [name, new Family(`turnstream_${name}`, definition, create)]
   })
   return Object.fromEntries(families) as Metrics
 }

@@ -59,20 +59,20 @@ export class GatewayMetrics implements TurnObserver {
   }
 
   started(turn: TurnFacts): void {
-    this.#metrics.turnstream_turns_started_total.with().value += 1
+    this.#metrics.turns_started_total.with().value += 1
     notify(this.#options.onTurn, turn)
   }
 
   answered({ provider }: TurnFacts, waitedMs: number): void {
-    this.#metrics.turnstream_first_token_seconds.with(provider).observe(waitedMs / 1000)
+    this.#metrics.first_token_seconds.with(provider).observe(waitedMs / 1000)
   }
 
   retried({ provider }: TurnFacts): void {
-    this.#metrics.turnstream_provider_retries_total.with(provider).value += 1
+    this.#metrics.provider_retries_total.with(provider).value += 1
   }
 
   unknownEvent({ provider }: TurnFacts, type: string): void {
-    this.#metrics.turnstream_unknown_events_total.with(provider).value += 1
+    this.#metrics.unknown_events_total.with(provider).value += 1
     const name = `${provider} ${type}`
     if (this.#unknownTypes.size >= MAX_UNKNOWN_TYPES || this.#unknownTypes.has(name)) return
     this.#unknownTypes.add(name)
@@ -83,49 +83,49 @@ export class GatewayMetrics implements TurnObserver {
     const { status, code, durationMs, cancelMs } = outcome
     const metrics = this.#metrics
     const codeLabel = code === undefined ? '' : knownCode(code)
-    metrics.turnstream_turns_ended_total.with(status, codeLabel).value += 1
-    metrics.turnstream_turn_duration_seconds.with(turn.provider).observe(durationMs / 1000)
-    if (cancelMs !== undefined) metrics.turnstream_cancel_seconds.with().observe(cancelMs / 1000)
-    if (status === 'lost') metrics.turnstream_lease_losses_total.with().value += 1
+    metrics.turns_ended_total.with(status, codeLabel).value += 1
+    metrics.turn_duration_seconds.with(turn.provider).observe(durationMs / 1000)
+    if (cancelMs !== undefined) metrics.cancel_seconds.with().observe(cancelMs / 1000)
+    if (status === 'lost') metrics.lease_losses_total.with().value += 1
     this.#addTokens(turn, outcome)
     notify(this.#options.onTurn, turn, outcome)
   }
 
   toolEnded(_turn: TurnFacts, { tool, status, durationMs }: ToolOutcome): void {
-    this.#metrics.turnstream_tool_calls_total.with(tool, status).value += 1
-    this.#metrics.turnstream_tool_seconds.with(tool).observe(durationMs / 1000)
+    this.#metrics.tool_calls_total.with(tool, status).value += 1
+    this.#metrics.tool_seconds.with(tool).observe(durationMs / 1000)
   }
 
   appended(tookMs: number): void {
-    this.#metrics.turnstream_store_append_seconds.with().observe(tookMs / 1000)
+    this.#metrics.store_append_seconds.with().observe(tookMs / 1000)
   }
 
   orphanEnded(): void {
-    this.#metrics.turnstream_orphans_ended_total.with().value += 1
+    this.#metrics.orphans_ended_total.with().value += 1
   }
 
   /** Counts an answered request. `route` is a pattern, never the request path. */
   answeredRequest(route: string, method: string, status: number): void {
     const known = METHODS.has(method) ? method : OTHER
     const statusClass = `${Math.trunc(status / 100)}xx`
-    this.#metrics.turnstream_http_requests_total.with(route, known, statusClass).value += 1
+    this.#metrics.http_requests_total.with(route, known, statusClass).value += 1
   }
 
   reattached(): void {
-    this.#metrics.turnstream_reattached_total.with().value += 1
+    this.#metrics.reattached_total.with().value += 1
   }
 
   refused(code: ErrorCode): void {
-    this.#metrics.turnstream_http_refusals_total.with(code).value += 1
+    this.#metrics.http_refusals_total.with(code).value += 1
   }
 
   failed(error: unknown): void {
     const code = error instanceof TurnstreamError ? error.code : OTHER
-    this.#metrics.turnstream_errors_total.with(code).value += 1
+    this.#metrics.errors_total.with(code).value += 1
   }
 
   async text(streams: OpenStreams, running: number): Promise<string> {
-    const { turnstream_store_bytes: storeBytes, ...others } = this.#metrics
+    const { store_bytes: storeBytes, ...others } = this.#metrics
     const bytes = await this.#readStoredBytes()
     storeBytes.with().value = bytes ?? 0
     this.#measureTurns(streams, running)
@@ -142,19 +142,19 @@ export class GatewayMetrics implements TurnObserver {
 
   #measureTurns(streams: OpenStreams, running: number): void {
     const metrics = this.#metrics
-    metrics.turnstream_turns_running.with().value = running
-    metrics.turnstream_events_written_total.with().value = this.counts.events
-    metrics.turnstream_snapshots_written_total.with().value = this.counts.snapshots
-    metrics.turnstream_stream_lag_seconds.with().value = streams.longestLag / 1000
-    metrics.turnstream_snapshots_skipped_total.with().value = streams.counts.skipped
+    metrics.turns_running.with().value = running
+    metrics.events_written_total.with().value = this.counts.events
+    metrics.snapshots_written_total.with().value = this.counts.snapshots
+    metrics.stream_lag_seconds.with().value = streams.longestLag / 1000
+    metrics.snapshots_skipped_total.with().value = streams.counts.skipped
     for (const { name, isConnected } of this.#options.toolSources) {
-      metrics.turnstream_tool_source_up.with(name).value = Number(isConnected)
+      metrics.tool_source_up.with(name).value = Number(isConnected)
     }
     for (const [kind, open] of Object.entries(streams.counts.clients)) {
-      metrics.turnstream_stream_clients.with(kind).value = open
+      metrics.stream_clients.with(kind).value = open
     }
     for (const [reason, sent] of Object.entries(streams.counts.resyncs)) {
-      metrics.turnstream_resyncs_total.with(reason).value = sent
+      metrics.resyncs_total.with(reason).value = sent
     }
   }
 
@@ -162,12 +162,12 @@ export class GatewayMetrics implements TurnObserver {
     const metrics = this.#metrics
     for (const { id, health } of this.#options.providers) {
       if (health === undefined) continue
-      metrics.turnstream_provider_process_up.with(id).value = Number(health.state !== 'failing')
-      metrics.turnstream_provider_process_restarts_total.with(id).value = health.restarts
-      metrics.turnstream_provider_process_recycles_total.with(id).value = health.recycles
-      metrics.turnstream_provider_process_threads.with(id).value = health.threads
-      metrics.turnstream_provider_process_turns.with(id).value = health.turns
-      const memory = metrics.turnstream_provider_process_resident_memory_bytes
+      metrics.provider_process_up.with(id).value = Number(health.state !== 'failing')
+      metrics.provider_process_restarts_total.with(id).value = health.restarts
+      metrics.provider_process_recycles_total.with(id).value = health.recycles
+      metrics.provider_process_threads.with(id).value = health.threads
+      metrics.provider_process_turns.with(id).value = health.turns
+      const memory = metrics.provider_process_resident_memory_bytes
       memory.with(id).value = health.residentBytes ?? 0
     }
   }
@@ -177,20 +177,20 @@ export class GatewayMetrics implements TurnObserver {
     const { rss, heapUsed } = process.memoryUsage()
     const { user, system } = process.cpuUsage()
     const startedAt = Math.round(performance.timeOrigin / 1000)
-    metrics.turnstream_process_start_time_seconds.with().value = startedAt
-    metrics.turnstream_process_resident_memory_bytes.with().value = rss
-    metrics.turnstream_process_heap_bytes.with().value = heapUsed
-    metrics.turnstream_process_cpu_seconds_total.with('user').value = user / US_PER_S
-    metrics.turnstream_process_cpu_seconds_total.with('system').value = system / US_PER_S
+    metrics.process_start_time_seconds.with().value = startedAt
+    metrics.process_resident_memory_bytes.with().value = rss
+    metrics.process_heap_bytes.with().value = heapUsed
+    metrics.process_cpu_seconds_total.with('user').value = user / US_PER_S
+    metrics.process_cpu_seconds_total.with('system').value = system / US_PER_S
     for (const [statistic, ns] of Object.entries(this.#loopDelay.read() ?? {})) {
-      metrics.turnstream_event_loop_delay_seconds.with(statistic).value = ns / NS_PER_S
+      metrics.event_loop_delay_seconds.with(statistic).value = ns / NS_PER_S
     }
   }
 
   #addTokens({ tenant, provider, model }: TurnFacts, { usage }: TurnOutcome): void {
     if (usage === undefined) return
     const known = this.#models.has(`${provider}/${model}`) ? model : OTHER
-    const tokens = this.#metrics.turnstream_tokens_total
+    const tokens = this.#metrics.tokens_total
     tokens.with(tenant, provider, known, 'input').value += usage.prompt_tokens
     tokens.with(tenant, provider, known, 'output').value += usage.completion_tokens
   }

@@ -7,7 +7,15 @@ import { scrape } from './support.ts'
 import { TURN_ROWS } from './turn-rows.ts'
 
 /** Every metric says what it promises. */
-const ROWS: Record<MetricName, () => Promise<void>> = { ...TURN_ROWS, ...SERVER_ROWS }
+const ROWS: Record<`turnstream_${MetricName}`, () => Promise<void>> = {
+  ...TURN_ROWS,
+  ...SERVER_ROWS,
+}
+
+/** The type of each metric. */
+const TYPES = Object.fromEntries(
+  Object.entries(METRICS).map(([name, { type }]) => [`turnstream_${name}`, type]),
+)
 
 // Real connections, on a machine that runs everything else at the same time.
 const PATIENCE = { timeout: 30_000 }
@@ -19,7 +27,7 @@ describe('the metric', PATIENCE, () => {
   })
 
   test('every metric is tested above', () => {
-    expect(Object.keys(ROWS).toSorted()).toEqual(Object.keys(METRICS).toSorted())
+    expect(Object.keys(ROWS).toSorted()).toEqual(Object.keys(TYPES).toSorted())
   })
 })
 
@@ -33,9 +41,7 @@ describe('the response', () => {
       'text/plain; version=0.0.4; charset=utf-8',
     ])
     const { types } = parseExposition(json)
-    expect(Object.fromEntries(types)).toEqual(
-      Object.fromEntries(Object.entries(METRICS).map(([name, { type }]) => [name, type])),
-    )
+    expect(Object.fromEntries(types)).toEqual(TYPES)
   })
 
   test('is per gateway, even in one process', async () => {
