@@ -9,7 +9,7 @@ import type { ResolvedProcessor } from '../turns/processor-settings.ts'
 import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
 import type { Caller } from './auth/authenticate.ts'
-import { type KeyLimits, type StreamSlot, ThreadQuota } from './limits/key-limits.ts'
+import { type KeyLimits, type StreamSlot, createThreadQuota } from './limits/key-limits.ts'
 import type { Reattachment, RepeatedRequest } from './reattachment.ts'
 import type { Readiness } from './routes/server.ts'
 import { NewTurns } from './streams/new-turns.ts'
@@ -67,7 +67,7 @@ export interface TenantSpace {
   readonly log: TurnLog
   /** Notify it of every turn created and every thread deleted in this process. */
   readonly newTurns: NewTurns
-  readonly threadQuota: ThreadQuota
+  readonly threadQuota: ReturnType<typeof createThreadQuota>
 }
 
 export type TenantSpaces = Tenants<TenantSpace>
@@ -76,7 +76,7 @@ export function createSpaces(whole: TurnLog, clock: Clock, maxThreads = Infinity
   const create = (tenant: string): TenantSpace => {
     const log = logOf(whole, tenant)
     const newTurns = new NewTurns(log, clock)
-    return { tenant, log, newTurns, threadQuota: new ThreadQuota(log, maxThreads, clock) }
+    return { tenant, log, newTurns, threadQuota: createThreadQuota(log, maxThreads, clock) }
   }
   return new Tenants(create(DEFAULT_TENANT), create)
 }

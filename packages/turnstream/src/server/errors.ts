@@ -8,6 +8,10 @@ export function isVendorPath(path: string): boolean {
   return path.startsWith('/v1/')
 }
 
+export function isOpenaiPath(path: string): boolean {
+  return isVendorPath(path) && !path.startsWith(ROUTES.messages)
+}
+
 /** Matches the paths of a route, where `:name` is a parameter. */
 export function pathPattern(route: string): RegExp {
   const escaped = route.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)

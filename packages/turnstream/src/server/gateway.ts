@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { type Clock, systemClock } from '@turnstream/core/internal/async/clock'
+import { parameterError } from '@turnstream/core/internal/formats/openai-errors'
 import { requestInvalid } from '@turnstream/core/internal/formats/request-errors'
 import type { ErrorCode } from '@turnstream/core/internal/protocol/errors'
 import type { StreamOutput } from '@turnstream/core/internal/protocol/stream-output'
@@ -13,6 +14,7 @@ import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import { createSpaces, type GatewayApp, type GatewayContext, type GatewayEnv } from './context.ts'
 import { refuse, refuseUnmatched } from './error-response.ts'
+import { isOpenaiPath } from './errors.ts'
 import { baseHeaders } from './json-response.ts'
 import { type GatewayLimits, KeyLimits } from './limits/key-limits.ts'
 import {
@@ -199,8 +201,11 @@ function createApp(
   const { generateId, clock, onError } = context
   const hasKeys = access.keys !== undefined
   const app: GatewayApp = new OpenAPIHono<GatewayEnv>({
-    defaultHook: (result) => {
-      if (!result.success) throw requestInvalid(PARTS[result.target] ?? result.target, result.error)
+    defaultHook: (result, { req }) => {
+      if (result.success) return
+      const { target, error } = result
+      if (target === 'json' && isOpenaiPath(req.path)) throw parameterError(error)
+      throw requestInvalid(PARTS[target] ?? target, error)
     },
   })
   app.use(baseHeaders(generateId))

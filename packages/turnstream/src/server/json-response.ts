@@ -1,36 +1,36 @@
 import { ServerResponse } from 'node:http'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
-import type { Page, PageOptions } from '@turnstream/core/internal/log/turn-log'
+import type { Page, PageOptions, TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { HEADERS } from '@turnstream/core/internal/protocol/names'
 import type { Context, MiddlewareHandler, TypedResponse } from 'hono'
-import type { JSONParsed } from 'hono/utils/types'
 import { onResponseClose } from './client-close.ts'
 import type { GatewayContext, GatewayEnv } from './context.ts'
 
 /** UTF-8 bytes. */
 type Bytes = Uint8Array<ArrayBuffer>
 
-export type JsonResponse<Value> = Response & TypedResponse<JSONParsed<Value>, 200, 'json'>
+/** JSON that is already encoded: the type of a route cannot check it. */
+export type JsonResponse = Response & TypedResponse<never, 200, 'json'>
 
 /** Queues a read for the caller and sends its JSON. READS_LIMITED, UNREAD_LIMITED, and what `read` throws. */
-export async function sendRead<Value>(
+export async function sendRead(
   c: Context<GatewayEnv>,
   context: Pick<GatewayContext, 'limits'>,
-  read: () => Promise<Bytes>,
-): Promise<JsonResponse<Value>> {
+  read: (log: TurnLog) => Promise<Bytes>,
+): Promise<JsonResponse> {
   const bytes = await context.limits.read(c.get('caller'), async () =>
     // The client may have disconnected while the read was queued.
-    c.env?.outgoing?.destroyed === true ? new Uint8Array() : await read(),
+    c.env?.outgoing?.destroyed === true ? new Uint8Array() : await read(c.get('space').log),
   )
   return sendJson(c, context, bytes)
 }
 
 /** Sends JSON, counted as unread until the client has received it. UNREAD_LIMITED. */
-export function sendJson<Value>(
+export function sendJson(
   c: Context<GatewayEnv>,
   { limits }: Pick<GatewayContext, 'limits'>,
   bytes: Bytes,
-): JsonResponse<Value> {
+): JsonResponse {
   const release = limits.holdAnswer(c.get('caller'), bytes.byteLength)
   const outgoing = c.env?.outgoing
   if (outgoing instanceof ServerResponse && !outgoing.destroyed) onResponseClose(outgoing, release)
@@ -39,10 +39,10 @@ export function sendJson<Value>(
 }
 
 /** Sends bytes that all responses share, so they are not counted. */
-export function sendSharedJson<Value>(c: Context<GatewayEnv>, bytes: Bytes): JsonResponse<Value> {
+export function sendSharedJson(c: Context<GatewayEnv>, bytes: Bytes): JsonResponse {
   const response = c.body(bytes, 200, { 'content-type': 'application/json' })
   // Hono sets a content type only for bodies it encodes itself.
-  return response as Response as JsonResponse<Value>
+  return response as Response as JsonResponse
 }
 
 export function encodeJson(value: unknown): Buffer<ArrayBuffer> {

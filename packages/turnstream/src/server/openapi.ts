@@ -23,21 +23,7 @@ export interface JsonSchema {
   readonly maxLength?: number
 }
 
-interface Parameter {
-  readonly name: string
-  readonly in: 'path' | 'query' | 'header'
-  readonly required: boolean
-  readonly description?: string | undefined
-  readonly schema: JsonSchema
-}
-
 export type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>
-
-interface ResponseObject {
-  readonly description: string
-  readonly headers?: Content | undefined
-  readonly content?: Content | undefined
-}
 
 export type Operation = ReturnType<DocumentWriter['operation']>
 export type OpenApiDocument = ReturnType<typeof openapiDocument>
@@ -104,7 +90,7 @@ class DocumentWriter {
     }
   }
 
-  #parameters(where: Parameter['in'], schema: z.ZodType | undefined): Parameter[] {
+  #parameters(where: 'path' | 'query' | 'header', schema: z.ZodType | undefined) {
     const { properties = {}, required = [] } = schema === undefined ? {} : this.#schema(schema)
     return Object.entries(properties).map(([name, { description, ...property }]) => ({
       name,
@@ -115,7 +101,7 @@ class DocumentWriter {
     }))
   }
 
-  #response({ description = '', headers, content }: RouteResponse): ResponseObject {
+  #response({ description = '', headers, content }: RouteResponse) {
     const fields = headers instanceof z.ZodType ? this.#schema(headers).properties : undefined
     return {
       description,

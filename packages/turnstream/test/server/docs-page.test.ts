@@ -94,18 +94,22 @@ describe('the docs page', () => {
 
   test('escapes everything in the description', () => {
     const evil = '<img src=x onerror=alert(1)>"\'&'
+    const optional = { in: 'query', required: false, description: undefined } as const
     const operation: Operation = {
       ...{ operationId: evil, summary: evil, description: `\`${evil}\``, tags: [evil] },
       security: [],
       parameters: [
         { name: evil, in: 'query', required: true, description: evil, schema: { type: evil } },
-        { name: 'a', in: 'query', required: false, schema: { type: 'integer', minimum: 1 } },
-        { name: 'b', in: 'query', required: false, schema: { type: 'integer', maximum: 9 } },
-        { name: 'c', in: 'query', required: false, schema: { default: evil, maxLength: 5000 } },
+        { ...optional, name: 'a', schema: { type: 'integer', minimum: 1 } },
+        { ...optional, name: 'b', schema: { type: 'integer', maximum: 9 } },
+        { ...optional, name: 'c', schema: { default: evil, maxLength: 5000 } },
       ],
       requestBody: { required: true, content: { [evil]: { schema: { enum: [evil] } } } },
       responses: {
-        [evil]: { description: evil, content: { [evil]: { schema: { const: evil } } } },
+        [evil]: {
+          ...{ description: evil, headers: undefined },
+          content: { [evil]: { schema: { const: evil } } },
+        },
       },
     }
     const document: OpenApiDocument = {

@@ -147,14 +147,14 @@ export class StreamSlot {
     if (bytes > SMALL_BYTES && this.#use !== undefined) this.#unsent.keep(this, bytes)
   }
 
-  /** Whether to await `room` and check again before this many more bytes are encoded. Small amounts always fit. */
+  /** Whether to await `room` before this many more bytes are encoded. Small amounts always fit. */
   isHeldBack(bytes: number): boolean {
     return bytes > SMALL_BYTES && this.#use !== undefined && this.#unsent.mustWait(this)
   }
 
-  /** Resolves when there may be room or `signal` aborts. */
-  room(signal: StopSignal): Promise<void> {
-    return this.#unsent.room(signal)
+  /** Resolves when there is room for this many bytes or `signal` aborts. */
+  async room(bytes: number, signal: StopSignal): Promise<void> {
+    while (this.isHeldBack(bytes) && !signal.aborted) await this.#unsent.room(signal)
   }
 }
 
@@ -350,43 +350,27 @@ const FRESH_MS = 60_000
 const FRESH_WHEN_FULL_MS = 5000
 
 /** Limits the stored threads of a tenant. Counts in the store periodically, and locally in between. */
-export class ThreadQuota {
-  readonly #log: TurnLog
-  readonly #max: number
-  readonly #clock: Clock
-  #count = 0
-  #countedAt: number | undefined
-
-  constructor(log: TurnLog, max: number, clock: Clock) {
-    this.#log = log
-    this.#max = max
-    this.#clock = clock
+export function createThreadQuota(log: TurnLog, max: number, clock: Clock) {
+  let count = 0
+  let countedAt = -Infinity
+  const recount = shared(async () => {
+    count = await log.countThreads()
+    countedAt = monotonicNow(clock)
+  })
+  const release = (): void => {
+    count = Math.max(0, count - 1)
   }
 
   /** Reserves room for a thread that may be new. Returns a function that releases it. THREADS_LIMITED. */
-  async reserve(threadId?: string): Promise<() => void> {
-    const isKnown = async () => threadId !== undefined && (await this.#log.getThread(threadId))
-    if (this.#max === Infinity || (await isKnown())) return () => {}
-    if (!this.#isFresh()) await this.#recount()
-    if (this.#count >= this.#max) {
-      throw new LimitedError('THREADS_LIMITED', `the limit is ${this.#max}`, FRESH_MS)
-    }
-    this.#count += 1
-    return () => this.release()
+  async function reserve(threadId?: string): Promise<() => void> {
+    const isKnown = async () => threadId !== undefined && (await log.getThread(threadId))
+    if (max === Infinity || (await isKnown())) return () => {}
+    const age = monotonicNow(clock) - countedAt
+    if (age >= (count < max ? FRESH_MS : FRESH_WHEN_FULL_MS)) await recount()
+    if (count >= max) throw new LimitedError('THREADS_LIMITED', `the limit is ${max}`, FRESH_MS)
+    count += 1
+    return release
   }
 
-  release(): void {
-    this.#count = Math.max(0, this.#count - 1)
-  }
-
-  #isFresh(): boolean {
-    if (this.#countedAt === undefined) return false
-    const age = monotonicNow(this.#clock) - this.#countedAt
-    return age < (this.#count < this.#max ? FRESH_MS : FRESH_WHEN_FULL_MS)
-  }
-
-  readonly #recount = shared(async () => {
-    this.#count = await this.#log.countThreads()
-    this.#countedAt = monotonicNow(this.#clock)
-  })
+  return { reserve, release }
 }

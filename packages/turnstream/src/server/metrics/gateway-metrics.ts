@@ -1,4 +1,4 @@
-import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Clock, monotonicNow, shared, within } from '@turnstream/core/internal/async/clock'
 import { VENDOR_CODES } from '@turnstream/core/internal/formats/call-faults'
 import { omitNullish } from '@turnstream/core/internal/formats/request-in'
@@ -250,18 +250,14 @@ const US_PER_S = 1e6
 
 /** Event loop delay in ns, measured from the first scrape on. */
 class LoopDelay {
-  #monitor: IntervalHistogram | undefined
+  readonly #monitor = monitorEventLoopDelay()
   #isClosed = false
 
   /** Since the last read; undefined without measurements. */
   read(): Record<'mean' | 'p99' | 'max', number> | undefined {
     if (this.#isClosed) return undefined
     const monitor = this.#monitor
-    if (monitor === undefined) {
-      this.#monitor = monitorEventLoopDelay()
-      this.#monitor.enable()
-      return { mean: 0, p99: 0, max: 0 }
-    }
+    if (monitor.enable()) return { mean: 0, p99: 0, max: 0 }
     // Without a measurement the numbers are NaN.
     if (monitor.count === 0) return undefined
     const { mean, max } = monitor
@@ -272,7 +268,7 @@ class LoopDelay {
 
   close(): void {
     this.#isClosed = true
-    this.#monitor?.disable()
+    this.#monitor.disable()
   }
 }
 

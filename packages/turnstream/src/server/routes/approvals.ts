@@ -35,8 +35,7 @@ export function addApprovalRoute(app: GatewayApp, context: GatewayContext): void
     const caller = c.get('caller')
     const { runId, approvalId } = c.req.valid('param')
     const { approved, reason } = c.req.valid('json')
-    const { turnId } = await turnOfRun(log, runId)
-    c.set('turnId', turnId)
+    const { turnId } = await turnOfRun(c, runId)
     const isKnown = await context.limits.read(caller, () => isRequested(log, turnId, approvalId))
     if (!isKnown) throw new TurnstreamError('APPROVAL_UNKNOWN', `${approvalId} of the run ${runId}`)
     const by = caller === ANYBODY ? undefined : caller.key

@@ -14,7 +14,6 @@ import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-e
 import type { TurnLog } from '@turnstream/core/internal/log/turn-log'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import type { ErrorObject } from '@turnstream/core/internal/protocol/stream-event'
-import type * as z from 'zod'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
@@ -39,22 +38,18 @@ const chatRoute = spec.route('post', ROUTES.chatCompletions, {
 })
 
 export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext): void {
-  app.openapi(
-    chatRoute,
-    (c) => {
-      const body = c.req.valid('json')
-      const headers = c.req.valid('header')
-      return vendor.answerRequest<z.infer<typeof schemas.chatCompletionSchema>>(c, context, {
-        headers,
-        isStreamed: body.stream === true,
-        prepare: () => decodeChatRequest(body),
-        stream: async (started) =>
-          vendor.streamAnswer(started, new ChatAnswer(await toOptions(started, body))),
-        complete: async (started) => completeChat(started, await toOptions(started, body)),
-      })
-    },
-    vendor.refuseInvalid,
-  )
+  app.openapi(chatRoute, (c) => {
+    const body = c.req.valid('json')
+    const headers = c.req.valid('header')
+    return vendor.answerRequest(c, context, {
+      headers,
+      isStreamed: body.stream === true,
+      prepare: () => decodeChatRequest(body),
+      stream: async (started) =>
+        vendor.streamAnswer(started, new ChatAnswer(await toOptions(started, body))),
+      complete: async (started) => completeChat(started, await toOptions(started, body)),
+    })
+  })
 }
 
 async function toOptions(

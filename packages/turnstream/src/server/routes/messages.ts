@@ -58,8 +58,6 @@ const readRoute = spec.route('get', ROUTES.message, {
   refusals: [...spec.TURN_REFUSALS, 'STREAMS_LIMITED'],
 })
 
-type MessageJson = z.infer<typeof schemas.messageSchema>
-
 export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(createRoute, (c) => {
     const body = c.req.valid('json')
@@ -67,7 +65,7 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
     setRequestId(c)
     const encoderOf = ({ turn: { turnId } }: vendor.VendorTurn) =>
       new MessagesAnswer({ turnId, model: body.model })
-    return vendor.answerRequest<MessageJson>(c, context, {
+    return vendor.answerRequest(c, context, {
       headers,
       isStreamed: body.stream === true,
       prepare: () => decodeMessagesRequest(body),
@@ -96,8 +94,8 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
     if (c.req.valid('query').stream === 'true') {
       return vendor.resumeAnswer(c, context, turn, joinEncoder(encoder))
     }
-    return sendRead<MessageJson>(c, context, async () => {
-      await readStored(c.get('space').log, turnId, (event) => encoder.encode(event))
+    return sendRead(c, context, async (log) => {
+      await readStored(log, turnId, (event) => encoder.encode(event))
       const { message, error } = encoder
       return encodeJson({ ...message, ...(error && { error: error.error }) })
     })

@@ -66,41 +66,33 @@ const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
 })
 
 export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): void {
-  app.openapi(
-    createRoute,
-    (c) => {
-      const body = c.req.valid('json')
-      const headers = c.req.valid('header')
-      return vendor.answerRequest<z.infer<typeof schemas.responseObjectSchema>>(c, context, {
-        headers,
-        isStreamed: body.stream === true,
-        begin: () => findRepetition(c, context, body),
-        prepare: async () => {
-          const earlier = await readEarlier(c, context, body)
-          const request = decodeResponsesRequest(body, earlier)
-          const { unstoredMs: contentMs } = context
-          const isBrief = body.store === false && contentMs !== undefined
-          return { ...request, ...(isBrief && { contentMs }), previous: earlier.turn }
-        },
-        stream: (started) => streamResponse(started, body, c.req.valid('query').dialect),
-        complete: (started) => completeResponse(started, body),
-      })
-    },
-    vendor.refuseInvalid,
-  )
+  app.openapi(createRoute, (c) => {
+    const body = c.req.valid('json')
+    const headers = c.req.valid('header')
+    return vendor.answerRequest(c, context, {
+      headers,
+      isStreamed: body.stream === true,
+      begin: () => findRepetition(c, context, body),
+      prepare: async () => {
+        const earlier = await readEarlier(c, context, body)
+        const request = decodeResponsesRequest(body, earlier)
+        const { unstoredMs: contentMs } = context
+        const isBrief = body.store === false && contentMs !== undefined
+        return { ...request, ...(isBrief && { contentMs }), previous: earlier.turn }
+      },
+      stream: (started) => streamResponse(started, body, c.req.valid('query').dialect),
+      complete: (started) => completeResponse(started, body),
+    })
+  })
 
-  app.openapi(
-    inputTokensRoute,
-    async (c) => {
-      const json = c.req.valid('json')
-      const body = { ...json, model: json.model ?? '' }
-      const earlier = await readEarlier(c, context, body)
-      const { submission } = decodeResponsesRequest(body, earlier)
-      const input_tokens = vendor.estimateInputTokens(submission)
-      return c.json({ object: 'response.input_tokens' as const, input_tokens }, 200)
-    },
-    vendor.refuseInvalid,
-  )
+  app.openapi(inputTokensRoute, async (c) => {
+    const json = c.req.valid('json')
+    const body = { ...json, model: json.model ?? '' }
+    const earlier = await readEarlier(c, context, body)
+    const { submission } = decodeResponsesRequest(body, earlier)
+    const input_tokens = vendor.estimateInputTokens(submission)
+    return c.json({ object: 'response.input_tokens' as const, input_tokens }, 200)
+  })
 
   // Not part of the API, but clients that try it should know why it fails.
   app.all(`${ROUTES.responses}/compact`, () => {

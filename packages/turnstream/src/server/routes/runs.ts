@@ -3,9 +3,10 @@ import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { ROUTES } from '@turnstream/core/internal/protocol/names'
 import { ResponseReducer } from '@turnstream/core/internal/reducer/reduce'
 import { responseSchema } from '@turnstream/core/internal/schemas/response'
+import type { Context } from 'hono'
 import * as z from 'zod'
 import { withTurnIds } from '../../turns/turn-response.ts'
-import type { GatewayApp, GatewayContext } from '../context.ts'
+import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeList, sendRead } from '../json-response.ts'
 import { readStored } from '../openai/stored-responses.ts'
 import * as spec from './spec.ts'
@@ -51,30 +52,36 @@ export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
   const runs = new RunReader()
 
   app.openapi(runRoute, (c) => {
-    const { log, tenant } = c.get('space')
     const { runId } = c.req.valid('param')
-    return sendRead<z.infer<typeof runSchema>>(c, context, async () => {
-      const turn = await turnOfRun(log, runId)
-      c.set('turnId', turn.turnId)
-      return runs.read(log, tenant, turn)
-    })
+    return sendRead(c, context, async (log) =>
+      runs.read(log, c.get('space').tenant, await turnOfRun(c, runId)),
+    )
   })
 
   app.openapi(cancelRoute, async (c) => {
-    const { log, tenant } = c.get('space')
-    const turn = await turnOfRun(log, c.req.valid('param').runId)
-    c.set('turnId', turn.turnId)
-    const { reason = 'cancelled by the client' } = c.req.valid('json')
-    // The store no longer knows whether an expired turn could be cancelled.
-    const isStopping = !turn.sealed && (await context.turns.cancel(turn.turnId, reason, tenant))
+    const turn = await turnOfRun(c, c.req.valid('param').runId)
+    const { reason } = c.req.valid('json')
+    const isStopping = await cancelTurn(c, context, turn, reason)
     return isStopping ? c.json({ cancelled: true }, 202) : c.json({ cancelled: false }, 200)
   })
 }
 
-export async function turnOfRun(log: TurnLog, runId: string): Promise<TurnRecord> {
-  const turn = await log.getTurnOfRun(runId)
+export async function turnOfRun(c: Context<GatewayEnv>, runId: string): Promise<TurnRecord> {
+  const turn = await c.get('space').log.getTurnOfRun(runId)
   if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', `the run ${runId}`)
+  c.set('turnId', turn.turnId)
   return turn
+}
+
+/** Returns whether the turn was still running. */
+export async function cancelTurn(
+  c: Context<GatewayEnv>,
+  { turns }: GatewayContext,
+  { turnId, sealed }: TurnRecord,
+  reason = 'cancelled by the client',
+): Promise<boolean> {
+  // The store no longer knows whether an expired turn could be cancelled.
+  return !sealed && (await turns.cancel(turnId, reason, c.get('space').tenant))
 }
 
 type ResponseJson = Uint8Array<ArrayBuffer>

@@ -186,7 +186,7 @@ export function addDocumentRoutes(app: GatewayApp): void {
     return { json: encodeJson(document), pageFor: docsPages(document) }
   })
 
-  app.openapi(openapiRoute, (c) => sendSharedJson<Record<string, unknown>>(c, documents().json))
+  app.openapi(openapiRoute, (c) => sendSharedJson(c, documents().json))
 
   app.openapi(docsRoute, (c) => {
     const page = documents().pageFor(c.get('address').origin)

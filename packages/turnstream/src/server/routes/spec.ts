@@ -1,11 +1,11 @@
 import { createRoute, type RouteConfig } from '@hono/zod-openapi'
 import { ERROR_CODES, type ErrorCode } from '@turnstream/core/internal/protocol/errors'
-import { HEADERS, ROUTES } from '@turnstream/core/internal/protocol/names'
+import { HEADERS } from '@turnstream/core/internal/protocol/names'
 import { nearest } from '@turnstream/core/internal/protocol/nearest'
 import { approvalSchema } from '@turnstream/core/internal/schemas/stream-output'
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
-import { isVendorPath } from '../errors.ts'
+import { isOpenaiPath, isVendorPath } from '../errors.ts'
 
 /* Shared by the route definitions: ids, bodies, pages, errors and authentication. */
 
@@ -202,7 +202,7 @@ function refusalsOf(route: string, { refusals, request, security }: RouteSpec): 
     byStatus[status] ??= []
     byStatus[status].push(`\`${code}\`: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`)
   }
-  const vendorSchema = route.startsWith(ROUTES.messages) ? anthropicErrorSchema : openaiErrorSchema
+  const vendorSchema = isOpenaiPath(route) ? openaiErrorSchema : anthropicErrorSchema
   const schema = isVendorPath(route) ? vendorSchema : errorBodySchema
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, each]) => [status, json(each.join('; '), schema)]),

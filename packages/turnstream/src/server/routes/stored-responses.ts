@@ -12,6 +12,7 @@ import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, sendRead } from '../json-response.ts'
 import * as stored from '../openai/stored-responses.ts'
 import { dialect, isOpenResponses, ResponsesAnswer } from './responses.ts'
+import { cancelTurn } from './runs.ts'
 import * as spec from './spec.ts'
 import { ifDamaged } from './threads.ts'
 import { resumeAnswer } from './vendor-turns.ts'
@@ -102,12 +103,8 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
   })
 
   app.openapi(cancelRoute, async (c) => {
-    const { log, tenant } = c.get('space')
     const turn = await responseTurn(c)
-    const { turnId } = turn
-    const reason = 'cancelled by the client'
-    const isStopping = !turn.sealed && (await context.turns.cancel(turnId, reason, tenant))
-    if (isStopping) await endOf(log, turnId, context)
+    if (await cancelTurn(c, context, turn)) await endOf(c.get('space').log, turn.turnId, context)
     return sendResponse(c, context, turn)
   })
 
@@ -128,9 +125,8 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
   })
 
   app.openapi(inputItemsRoute, async (c) => {
-    const { log } = c.get('space')
     const turn = await responseTurn(c)
-    return sendRead<z.infer<typeof schemas.inputItemsSchema>>(c, context, async () =>
+    return sendRead(c, context, async (log) =>
       encodeJson(stored.pageOf(await stored.readInputItems(log, turn), c.req.valid('query'))),
     )
   })
@@ -142,9 +138,9 @@ function sendResponse(
   { turnId, createdAt }: TurnRecord,
   hasEncryptedContent = false,
 ) {
-  return sendRead<z.infer<typeof schemas.responseObjectSchema>>(c, context, async () => {
+  return sendRead(c, context, async (log) => {
     const encoder = new ResponsesEncoder({ turnId, createdAt, model: '', hasEncryptedContent })
-    await stored.readStored(c.get('space').log, turnId, (event) => encoder.encode(event))
+    await stored.readStored(log, turnId, (event) => encoder.encode(event))
     return encodeJson(encoder.response)
   })
 }

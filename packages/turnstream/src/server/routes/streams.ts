@@ -230,8 +230,7 @@ const threadOutputsRoute = spec.route('get', ROUTES.threadOutputs, {
 export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(outputsRoute, (c) => {
     const { turnId } = c.req.valid('param')
-    const { log } = c.get('space')
-    return sendRead<z.infer<typeof turnOutputsSchema>>(c, context, async () => {
+    return sendRead(c, context, async (log) => {
       const turn = await log.getTurn(turnId)
       if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
       c.set('turnId', turnId)
@@ -241,8 +240,7 @@ export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void 
 
   app.openapi(threadOutputsRoute, (c) => {
     const { threadId } = c.req.valid('param')
-    const { log } = c.get('space')
-    return sendRead<z.infer<typeof threadOutputsSchema>>(c, context, async () => {
+    return sendRead(c, context, async (log) => {
       await existingThread(log, threadId)
       const page = new ThreadPage(log, threadId)
       return encodePage(c.req.valid('query'), {

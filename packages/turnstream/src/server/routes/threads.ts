@@ -144,16 +144,15 @@ const deleteRoute = spec.route('delete', ROUTES.thread, {
 export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void {
   const { generateId, limits } = context
 
-  app.openapi(listRoute, (c) => {
-    const { log } = c.get('space')
-    return sendRead<z.infer<typeof threadsSchema>>(c, context, () =>
+  app.openapi(listRoute, (c) =>
+    sendRead(c, context, (log) =>
       encodePage(c.req.valid('query'), {
         head: '{"threads":[',
         list: (page) => log.listThreads(page),
         encode: (record) => [encodeJson(toThread(record))],
       }),
-    )
-  })
+    ),
+  )
 
   app.openapi(createThreadRoute, async (c) => {
     const { log, threadQuota } = c.get('space')
@@ -172,9 +171,8 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
     })
   })
 
-  app.openapi(readRoute, (c) => {
-    const { log } = c.get('space')
-    return sendRead<z.infer<typeof threadWithTurnsSchema>>(c, context, async () => {
+  app.openapi(readRoute, (c) =>
+    sendRead(c, context, async (log) => {
       const record = await existingThread(log, c.req.valid('param').threadId)
       const options = { ...c.req.valid('query'), first: 'newest' } as const
       return encodePage(options, {
@@ -182,8 +180,8 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
         list: (page) => log.listTurns(record.threadId, page),
         encode: (turn) => [encodeJson(toTurn(turn))],
       })
-    })
-  })
+    }),
+  )
 
   app.openapi(changeRoute, async (c) => {
     const { log } = c.get('space')

@@ -1,7 +1,5 @@
 import { anyOf, onAbort, type StopSignal } from '@turnstream/core/internal/async/on-abort'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
-import { parameterError } from '@turnstream/core/internal/formats/openai-errors'
-import { requestInvalid } from '@turnstream/core/internal/formats/request-errors'
 import type { DecodedRequest, Submission } from '@turnstream/core/internal/formats/submission'
 import { isTerminal } from '@turnstream/core/internal/formats/translation'
 import { TurnFailedError } from '@turnstream/core/internal/formats/turn-failed-error'
@@ -21,7 +19,6 @@ import type { SubmitOptions } from '../../turns/turn-runner.ts'
 import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { encodeJson, type JsonResponse, sendJson } from '../json-response.ts'
-import type { StreamSlot } from '../limits/key-limits.ts'
 import { type Rejoined, type RepeatedRequest, RequestClient } from '../reattachment.ts'
 import { AnswerSize } from '../streams/answer-size.ts'
 import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
@@ -90,15 +87,6 @@ export function answerSpec<Schema extends z.ZodType>(
   streamed: z.ZodType,
 ) {
   return { ...spec.jsonOrSse(description, schema, streamed), headers: answerHeaders }
-}
-
-type Validated = { success: true } | { success: false; target: string; error: z.ZodError }
-
-/** Refuses invalid requests in OpenAI's terms. */
-export function refuseInvalid(result: Validated): undefined {
-  if (result.success) return undefined
-  if (result.target === 'json') throw parameterError(result.error)
-  throw requestInvalid(result.target === 'header' ? 'headers' : result.target, result.error)
 }
 
 export function estimateInputTokens({ history = [], input, settings }: Submission): number {
@@ -171,11 +159,11 @@ interface VendorAnswer {
 }
 
 /** Starts the turn of a request and answers it. If only the answer fails, a repeated request gets the turn. */
-export function answerRequest<Value>(
+export function answerRequest(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   request: VendorAnswer,
-): Promise<Response | JsonResponse<Value>> {
+): Promise<Response | JsonResponse> {
   return withStreamSlot(c, context, async (slot) => {
     await request.begin?.()
     const started = await startVendorTurn(c, context, request)
@@ -183,7 +171,7 @@ export function answerRequest<Value>(
       if (request.isStreamed) return await request.stream(started)
       const answer = await request.complete(started)
       slot.free()
-      return sendJson<Value>(c, context, encodeJson(answer))
+      return sendJson(c, context, encodeJson(answer))
     } catch (error) {
       if (!(error instanceof TurnFailedError)) started.requestClient?.leave()
       throw error
@@ -365,7 +353,10 @@ export async function followAnswer(
     for await (const record of reader.tail(reading.signal)) {
       if (isSliceOver()) await nextSlice()
       if (!('event' in record) || !isStreamEvent(record.event)) continue
-      if (slot !== undefined && size.add(record)) await retain(slot, size, reading.signal)
+      if (slot !== undefined && size.add(record)) {
+        slot.keep(size.chars)
+        await slot.room(size.chars, reading.signal)
+      }
       onEvent(record.event)
       if (record.event.type === 'response_error') failure = record.event.payload.error
       isOver ||= isTerminal(record.event.payload)
@@ -379,10 +370,4 @@ export async function followAnswer(
     reading.release()
     reader.release()
   }
-}
-
-/** Counts what is kept of an answer in one piece, and waits for room. */
-async function retain(slot: StreamSlot, { chars }: AnswerSize, signal: StopSignal): Promise<void> {
-  slot.keep(chars)
-  while (slot.isHeldBack(chars) && !signal.aborted) await slot.room(signal)
 }

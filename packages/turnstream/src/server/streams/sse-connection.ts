@@ -127,8 +127,8 @@ export class SseConnection {
   }
 
   /** Resolves when the clients of the key have read enough for a frame of this size, or this one disconnected. */
-  async room(bytes: number): Promise<void> {
-    while (this.isHeldBack(bytes)) await this.slot.room(this.signal)
+  room(bytes: number): Promise<void> {
+    return this.slot.room(bytes, this.signal)
   }
 
   /** Sends a comment, unless other data is buffered. */
@@ -191,9 +191,13 @@ export function openOnWeb(deps: ConnectionDeps) {
   const stream = new PassThrough({
     readableHighWaterMark: 1,
     writableHighWaterMark: MAX_WAITING_BYTES,
+    // The event `close` would come later than the reader's `cancel`.
+    destroy(error, done) {
+      connection.close()
+      done(error)
+    },
   })
-  const connection = new SseConnection(deps, stream)
-  stream.on('close', connection.close)
+  const connection: SseConnection = new SseConnection(deps, stream)
   const body = Readable.toWeb(stream, { strategy: { highWaterMark: 0 } }) as ReadableStream
   return { connection, body }
 }

@@ -42,12 +42,11 @@ export interface ThreadsReading extends Omit<TurnReading, 'id' | 'log'> {
 export async function openThreadsStream(
   c: Context<GatewayEnv>,
   context: GatewayContext,
-  { threadIds, cursors, encoding, isStreamingArguments = false, after }: ThreadsReading,
+  { threadIds, cursors, after, ...format }: ThreadsReading,
 ): Promise<Response> {
   const given = cursors === undefined ? decodeCursor(after) : zipCursors(threadIds, cursors)
   const { log, newTurns } = c.get('space')
-  const reading = { log, newTurns, encoding, isStreamingArguments }
-  const common = { ...reading, timing: context, frames: FRAMES }
+  const common = { log, newTurns, ...format, timing: context, frames: FRAMES }
   const streams = new ThreadStreams(context.clock, cursors !== undefined)
   for (const threadId of new Set(threadIds)) {
     const thread = await log.getThread(threadId)

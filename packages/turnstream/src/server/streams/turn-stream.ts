@@ -24,7 +24,7 @@ export interface TurnReading {
   readonly log: LogName
   readonly encoding: StreamEncoding
   /** Whether to send tool arguments while they stream. For the log `processed` only. */
-  readonly isStreamingArguments?: boolean
+  readonly isStreamingArguments?: boolean | undefined
   /** The cursor, exclusive. */
   readonly after: string
 }
@@ -56,8 +56,7 @@ export async function openTurnStream(
   if (isOver) return c.body(null, 204)
   const headers = { [HEADERS.turnId]: headerOf(turnId), [HEADERS.threadId]: headerOf(threadId) }
   const kind = log === 'events' ? 'v2' : 'xapi'
-  const { clock, emission } = context
-  const source = { log: store, turn, timing: { clock, emission }, frames: TURN_FRAMES }
+  const source = { log: store, turn, timing: context, frames: TURN_FRAMES }
   return openSse(c, context, { kind, cursor: after, headers, send: turnSender(source, reading) })
 }
 
@@ -187,7 +186,7 @@ export async function openThreadStream(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   threadId: string,
-  { encoding, isStreamingArguments = false, after }: Omit<TurnReading, 'id' | 'log'>,
+  { after, ...format }: Omit<TurnReading, 'id' | 'log'>,
 ): Promise<Response> {
   const cursor = parseCursor(after)
   const { log, newTurns } = c.get('space')
@@ -196,10 +195,8 @@ export async function openThreadStream(
     throw new TurnstreamError('THREAD_UNKNOWN', threadId)
   }
   const { creation } = thread
-  const { clock, emission } = context
-  const source = { log, newTurns, threadId, creation, timing: { clock, emission } }
-  const format = { encoding, isStreamingArguments, frames: THREAD_FRAMES, placeIn: placeInThread }
-  const reading = { ...source, ...format }
+  const source = { log, newTurns, threadId, creation, timing: context, frames: THREAD_FRAMES }
+  const reading = { ...source, ...format, placeIn: placeInThread }
   return openSse(c, context, {
     kind: 'thread',
     cursor: after,
@@ -233,16 +230,13 @@ export function parseCursor(text: string): ThreadCursor {
   throw new TurnstreamError('CURSOR_INVALID', JSON.stringify(text.slice(0, 64)))
 }
 
-export interface ThreadReading {
-  readonly log: TurnLog
+export interface ThreadReading
+  extends Omit<TurnSource, 'turn'>,
+    Pick<TurnReading, 'encoding' | 'isStreamingArguments'> {
   readonly newTurns: NewTurns
   readonly threadId: string
   /** Distinguishes the thread from a later one with the same id. */
   readonly creation: string
-  readonly encoding: StreamEncoding
-  readonly isStreamingArguments: boolean
-  readonly timing: ArgumentTiming
-  readonly frames: RecordFrames
   readonly placeIn: (turnId: string) => Place
 }
 
