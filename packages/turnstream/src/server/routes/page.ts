@@ -58,15 +58,13 @@ export function addPageRoutes(app: GatewayApp, { hasPage }: { readonly hasPage: 
     app.get(`/${name}`, (c) => sendFile(c, file(), caching))
   }
   const html = once(() => readFileSync(`${FOLDER}index.html`, 'utf8'))
-  const pageAt = (base: string) =>
-    once(() =>
-      toFile('index.html', Buffer.from(html().replace('<base href="./"', `<base href="${base}"`))),
-    )
-  const chat = pageAt('./')
-  const inspector = pageAt('../')
-  app.get('/', (c) => sendFile(c, chat(), CHECK_FIRST))
-  app.get('/inspect', (c) => sendFile(c, chat(), CHECK_FIRST))
-  app.get('/inspect/:turnId', (c) => sendFile(c, inspector(), CHECK_FIRST))
+  const addPage = (base: string, ...paths: string[]) => {
+    const text = () => html().replace('<base href="./"', `<base href="${base}"`)
+    const file = once(() => toFile('index.html', Buffer.from(text())))
+    for (const path of paths) app.get(path, (c) => sendFile(c, file(), CHECK_FIRST))
+  }
+  addPage('./', '/', '/inspect')
+  addPage('../', '/inspect/:turnId')
 }
 
 /** Whether a path belongs to the page. It holds no data of tenants, so it needs no key. */
