@@ -159,7 +159,7 @@ function curlLine(
   const url = `${origin}${path.replaceAll(/\{(\w+)\}/g, (_, name: string) => placeholder(name))}`
   const isStream = 'text/event-stream' in (operation.responses['200']?.content ?? {})
   const { $ref = '' } = operation.requestBody?.content['application/json']?.schema ?? {}
-  const example = components.schemas[$ref.slice($ref.lastIndexOf('/') + 1)]?.examples?.[0]
+  const example = components.schemas[nameOf($ref)]?.examples?.[0]
   const isDefault = method === 'get' || (method === 'post' && example !== undefined)
   const parts = [
     isStream && '-N',
@@ -174,10 +174,14 @@ function placeholder(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()
 }
 
+function nameOf($ref: string): string {
+  return $ref.slice($ref.lastIndexOf('/') + 1)
+}
+
 /** A schema in short form, with links to named schemas. */
 function typeOf(schema: JsonSchema): Html {
   const { $ref, oneOf, anyOf, items } = schema
-  if ($ref !== undefined) return schemaLink($ref)
+  if ($ref !== undefined) return html`<a href="#schema-${nameOf($ref)}">${nameOf($ref)}</a>`
   const variants = oneOf ?? anyOf
   if (variants !== undefined) return joined(variants.map(typeOf), ' or ')
   if (schema.enum !== undefined) return joined(schema.enum.map(literal), ' or ')
@@ -185,11 +189,6 @@ function typeOf(schema: JsonSchema): Html {
   if (items !== undefined) return html`list of ${typeOf(items)}`
   if (schema.type === 'object' && schema.properties !== undefined) return inlineObject(schema)
   return html`${[schema.type ?? 'anything'].flat().join(' or ')}${bounds(schema)}`
-}
-
-function schemaLink($ref: string): Html {
-  const name = $ref.slice($ref.lastIndexOf('/') + 1)
-  return html`<a href="#schema-${name}">${name}</a>`
 }
 
 function literal(value: unknown): Html {

@@ -20,19 +20,16 @@ const WITHOUT_BODY = new Set([204, 205, 304])
 export function createProviderFetch(options: ProviderFetchOptions = {}): typeof globalThis.fetch {
   const { connectMs = 10_000 } = options
   const settings = { keepAlive: true, timeout: IDLE_SOCKET_MS }
-  const http = { request: httpRequest, agent: new HttpAgent(settings), connected: 'connect' }
-  const https = {
-    request: httpsRequest,
-    agent: new HttpsAgent(settings),
-    connected: 'secureConnect',
-  }
+  const http = { request: httpRequest, agent: new HttpAgent(settings), event: 'connect' }
+  const agent = new HttpsAgent(settings)
+  const https = { request: httpsRequest, agent, event: 'secureConnect' }
   return async (input, init = {}) => {
     const { method = 'GET', body = null, signal, headers } = init
     if (typeof body !== 'string' && body !== null) {
       throw new TurnstreamError('OPTION_INVALID', 'the body of a provider call must be text')
     }
     const url = new URL(input instanceof Request ? input.url : input)
-    const { request, agent, connected } = url.protocol === 'https:' ? https : http
+    const { request, agent, event } = url.protocol === 'https:' ? https : http
     return new Promise((resolve, reject) => {
       const sent = request(url, {
         method,
@@ -47,7 +44,7 @@ export function createProviderFetch(options: ProviderFetchOptions = {}): typeof 
           sent.destroy(Object.assign(error, { code: 'ETIMEDOUT' }))
         }, connectMs)
         const clear = (): void => clearTimeout(timer)
-        socket.once(connected, clear).once('close', clear)
+        socket.once(event, clear).once('close', clear)
       })
       sent.once('response', (incoming) => {
         try {

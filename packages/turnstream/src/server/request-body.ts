@@ -20,10 +20,7 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i
 const SMALL_BODY_BYTES = 64 * 1024
 
 /** Vendors' APIs take images, which our own limits would not fit. */
-export interface BodyLimits {
-  readonly maxBodyBytes: number
-  readonly maxVendorBodyBytes: number
-}
+export type BodyLimits = Readonly<Record<'maxBodyBytes' | 'maxVendorBodyBytes', number>>
 
 /**
  * Reads the body before the routes do: UTF-8, within the bounds of its path, its key and `JsonBounds`. An empty body
@@ -53,15 +50,13 @@ export function boundedBody(
       const length = headers.get('content-length')
       if (Number(length) > maxBytes) throw tooLarge(maxBytes)
       const isChunked = length === null && headers.has('transfer-encoding')
-      const request = reattachment.startRequest(c)
-      const hash = request?.hash
+      const { hash, isInSession } = reattachment.startRequest(c) ?? {}
       const read = () => readText(body, maxBytes, { hash, held })
       const isLarge = isChunked || Number(length) > SMALL_BODY_BYTES
       if (length !== null) held.resize(Number(length))
       const sent = await (isLarge ? limits.readBody(caller, read) : read())
       const text = sent === '' && JSON_TYPE.test(headers.get('content-type') ?? '') ? '{}' : sent
-      if (request !== undefined) {
-        const { isInSession } = request
+      if (isInSession !== undefined) {
         c.set('repeated', { keys: hash ? [hash.digest('base64url')] : [], isInSession })
       }
       if (isLarge) await nextSlice()

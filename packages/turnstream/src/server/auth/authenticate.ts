@@ -72,12 +72,15 @@ function identifyByKey({ req }: Context, keys: KeyRing): Caller | undefined {
   if (header !== undefined && header !== key) {
     throw new TurnstreamError('KEY_INVALID', `authorization and ${HEADERS.apiKey} differ`)
   }
-  const { tenant, name } = keys.find(key) ?? {}
-  if (tenant === undefined || name === undefined) {
+  const owner = keys.find(key)
+  if (owner === undefined)
     throw new TurnstreamError('KEY_INVALID', 'ask the operator for a new key')
+  const fingerprint = keys.fingerprintOf(owner)
+  return {
+    tenant: owner.tenant,
+    key: owner.name,
+    ...(fingerprint !== undefined && { fingerprint }),
   }
-  const fingerprint = keys.fingerprintOf({ tenant, name })
-  return { tenant, key: name, ...(fingerprint !== undefined && { fingerprint }) }
 }
 
 function identifyByToken({ req }: Context, keys: KeyRing, tokens: StreamTokens): Caller {

@@ -69,21 +69,15 @@ export async function readPrevious(
     const why = `response ${responseId.slice(0, 200)} was not found`
     throw new ParameterError('previous_response_id', why, 'previous_response_not_found')
   }
-  const items = withoutInstructions(context.items, context.instructions)
-  const before = context.isStart ? [] : await readThread(log, turn, context)
-  return { turn, items: [...before, ...items].flatMap(toHistory) }
-}
-
-/** The thread before a turn that was started through another API. Its oldest turns are left out if it is too long. */
-async function readThread(
-  log: TurnLog,
-  { threadId, turnId }: TurnRecord,
-  { items: input, bytes }: StoredContext,
-): Promise<readonly ResponseItem[]> {
+  const { items: input, bytes, isStart, instructions } = context
+  const items = withoutInstructions(input, instructions)
+  if (isStart) return { turn, items: items.flatMap(toHistory) }
+  // The turn was started through another API. The oldest turns before it are left out if they are too long.
+  const { threadId, turnId } = turn
   const room = { bytes: MAX_CONTEXT_BYTES - bytes, tokens: Infinity }
   const { signal } = new AbortController()
-  const { items } = await threadHistory({ log, threadId, turnId, input, room, signal })
-  return items
+  const before = await threadHistory({ log, threadId, turnId, input, room, signal })
+  return { turn, items: [...before.items, ...items].flatMap(toHistory) }
 }
 
 /** Instructions apply to one response only. They are its first item. */
@@ -137,12 +131,11 @@ async function readContext(
   turn: TurnRecord,
   room: number,
 ): Promise<StoredContext | undefined> {
-  const reading = new AbortController()
+  const { signal } = new AbortController()
   try {
-    const stored =
-      turn.status === 'in_progress'
-        ? await readItemsSoFar(log, turn.turnId, room)
-        : await readStoredItems(log, turn, room, reading.signal)
+    const stored = await (turn.status === 'in_progress'
+      ? readItemsSoFar(log, turn.turnId, room)
+      : readStoredItems(log, turn, room, signal))
     if (stored === undefined) {
       throw new ParameterError('input', `refers to more than ${MAX_CONTEXT_BYTES} bytes`)
     }

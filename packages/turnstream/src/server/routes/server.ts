@@ -24,22 +24,10 @@ const readySchema = z
   })
   .meta({ id: 'Ready' })
 
-const alive = {
-  security: spec.NO_SECURITY,
-  responses: { 200: spec.json('The process is alive', okSchema) },
-}
-
-const healthRoute = spec.route('get', ROUTES.health, {
-  summary: 'Liveness check',
-  tags: ['server'],
-  ...alive,
-})
-
-const helloRoute = spec.route('get', ROUTES.hello, {
-  summary: 'Connection check of Claude Code',
-  tags: ['anthropic'],
-  ...alive,
-})
+const ALIVE_ROUTES = [
+  [ROUTES.health, 'Liveness check', 'server'],
+  [ROUTES.hello, 'Connection check of Claude Code', 'anthropic'],
+] as const
 
 const readyRoute = spec.route('get', ROUTES.ready, {
   summary: 'Readiness check',
@@ -53,8 +41,11 @@ const readyRoute = spec.route('get', ROUTES.ready, {
 })
 
 export function addHealthRoutes(app: GatewayApp, { readiness }: GatewayContext): void {
-  app.openapi(healthRoute, (c) => c.json({ status: 'ok' } as const, 200))
-  app.openapi(helloRoute, (c) => c.json({ status: 'ok' } as const, 200))
+  for (const [path, summary, tag] of ALIVE_ROUTES) {
+    const responses = { 200: spec.json('The process is alive', okSchema) }
+    const config = { summary, tags: [tag], security: spec.NO_SECURITY, responses }
+    app.openapi(spec.route('get', path, config), (c) => c.json({ status: 'ok' } as const, 200))
+  }
 
   app.openapi(readyRoute, async (c) => {
     await readiness.check()

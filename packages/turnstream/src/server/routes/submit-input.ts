@@ -103,11 +103,8 @@ function toHistory(history: readonly z.infer<typeof historyItemSchema>[]): Histo
 function toItems(item: z.infer<typeof inputItemSchema>): TurnInput[] {
   if (item.type === 'function_call_output') return [item]
   if (item.origin === 'system') return [{ ...item, content: textOf(item.content) }]
-  return toContents(item.content).map((content) => ({
-    type: 'message',
-    origin: 'user',
-    ...content,
-  }))
+  const { type, origin } = item
+  return toContents(item.content).map((content) => ({ type, origin, ...content }))
 }
 
 function textOf(content: string | readonly { readonly text: string }[]): string {
@@ -115,14 +112,11 @@ function textOf(content: string | readonly { readonly text: string }[]): string 
 }
 
 function refuseAttachments(items: readonly HistoryItem[]): void {
-  const count = items.reduce((sum, item) => sum + attachmentsOf(item), 0)
+  const lists = items.map((item) => ('attachments' in item ? (item.attachments ?? []) : []))
+  const count = lists.flat().length
   if (count <= MAX_ATTACHMENTS) return
   const message = `has ${count} images and files; the limit is ${MAX_ATTACHMENTS}`
   throw new RequestInvalidError([{ path: 'body', message }])
-}
-
-function attachmentsOf(item: HistoryItem): number {
-  return 'attachments' in item ? (item.attachments?.length ?? 0) : 0
 }
 
 /** Vendors refuse an output without a call. With a history, the stored thread has none to offer. */
@@ -137,14 +131,11 @@ function refuseOrphans(
   ]
   for (const { item, path } of places) {
     if (item.type === 'message') continue
-    const count = open.get(item.call_id) ?? 0
-    if (item.type === 'function_call') {
-      open.set(item.call_id, count + 1)
-    } else if (count > 0) {
-      open.set(item.call_id, count - 1)
-    } else {
+    const count = (open.get(item.call_id) ?? 0) + (item.type === 'function_call' ? 1 : -1)
+    if (count < 0) {
       const message = `no unanswered call ${item.call_id} precedes it`
       throw new RequestInvalidError([{ path: `${path}.call_id`, message }])
     }
+    open.set(item.call_id, count)
   }
 }

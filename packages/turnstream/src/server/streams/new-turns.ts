@@ -44,16 +44,16 @@ export class NewTurns {
   wait(threadId: string, known: KnownThread, signal: StopSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
-      const subscriber = {
-        ...known,
-        wake: () => {
-          stopListening()
-          this.#remove(threadId, subscriber)
-          resolve()
-        },
+      const subscribers = this.#subscribers.get(threadId) ?? new Set()
+      const wake = () => {
+        stopListening()
+        this.#remove(threadId, subscriber)
+        resolve()
       }
-      const stopListening = onAbort(signal, subscriber.wake)
-      this.#add(threadId, subscriber)
+      const subscriber = { ...known, wake }
+      const stopListening = onAbort(signal, wake)
+      this.#subscribers.set(threadId, subscribers.add(subscriber))
+      this.#arm()
     })
   }
 
@@ -61,12 +61,6 @@ export class NewTurns {
     let sum = 0
     for (const subscribers of this.#subscribers.values()) sum += subscribers.size
     return sum
-  }
-
-  #add(threadId: string, subscriber: Subscriber): void {
-    const subscribers = this.#subscribers.get(threadId) ?? new Set()
-    this.#subscribers.set(threadId, subscribers.add(subscriber))
-    this.#arm()
   }
 
   #remove(threadId: string, subscriber: Subscriber): void {

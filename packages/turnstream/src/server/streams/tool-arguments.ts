@@ -16,14 +16,12 @@ import { Frame, type ToFrame } from './frames.ts'
 import { ItemOrder } from './item-order.ts'
 import type { SseConnection } from './sse-connection.ts'
 
-type Turn = Pick<TurnRecord, 'turnId' | 'threadId'>
-
 /** When arguments are sent. */
 export type ArgumentTiming = Pick<GatewayContext, 'clock' | 'emission'>
 
 export interface ArgumentsOptions extends ArgumentTiming {
   readonly log: TurnLog
-  readonly turn: Turn
+  readonly turn: Pick<TurnRecord, 'turnId' | 'threadId'>
 }
 
 /**
@@ -182,9 +180,8 @@ class ArgumentFeed {
 
   constructor({ log, turn: { turnId, threadId }, clock, emission }: ArgumentsOptions) {
     const onShow = (output: StreamOutput) => this.#onShow(output)
-    const timing = { ...emission, clock }
-    const ids = { turnId, threadId }
-    this.#processor = new LiveProcessor({ ...ids, ...timing, showToolArguments: true, onShow })
+    const options = { turnId, threadId, ...emission, clock, showToolArguments: true, onShow }
+    this.#processor = new LiveProcessor(options)
     this.done = this.#read(log, turnId).finally(() => this.#processor.release())
   }
 
