@@ -135,20 +135,14 @@ export class EmbeddedThreads {
     const oldest: Key = [key, 0]
     const newest: Key = [key, Infinity]
     const end = isReverse ? oldest : newest
-    let start: Key = from === undefined ? (isReverse ? newest : oldest) : [key, from]
-    for (;;) {
-      const range = { start, end, reverse: isReverse, exclusiveStart: true, limit: PLACES_AT_ONCE }
-      // An LMDB cursor must not stay open while turns are read.
-      const found: Key[] = [...table.getKeys(range)]
-      for (const place of found) {
+    const start: Key = from === undefined ? (isReverse ? newest : oldest) : [key, from]
+    for (const places of table.batches({ start, end, reverse: isReverse }, PLACES_AT_ONCE)) {
+      for (const place of places) {
         const ordinal = Array.isArray(place) ? Number(place[1]) : Number.NaN
         const text = readPlace(table, place)
         if (typeof text === 'string') yield { ...parsePlace(text), ordinal }
         else yield { turnId: `unreadable-${ordinal}`, ordinal, damage: text }
       }
-      const last = found.at(-1)
-      if (last === undefined || found.length < PLACES_AT_ONCE) return
-      start = last
     }
   }
 
@@ -192,19 +186,12 @@ export class EmbeddedThreads {
   /** Includes recently expired threads. */
   async count(): Promise<number> {
     const { recency } = this.#store.env.tables
-    const range = this.#keys.newestFirst(undefined)
-    let { start } = range
     let count = 0
-    for (;;) {
-      let size = 0
-      for (const key of recency.getKeys({ ...range, start, limit: COUNT_STEP })) {
-        size += 1
-        start = key
-      }
-      count += size
-      if (size < COUNT_STEP) return count
+    for (const keys of recency.batches(this.#keys.newestFirst(undefined), COUNT_STEP)) {
+      count += keys.length
       if (isSliceOver()) await nextSlice()
     }
+    return count
   }
 
   /** Removes the thread at an index position if it has expired, or is unreadable and without turns. */

@@ -261,6 +261,18 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     return this.#iterate(this.#db.getKeys(options))
   }
 
+  /** Keys in batches, without an open cursor between them: values may be read and turns removed meanwhile. */
+  *batches(range: RangeOptions & { start: Key }, limit: number): Generator<Key[]> {
+    let { start } = range
+    for (;;) {
+      const keys = [...this.getKeys({ ...range, start, exclusiveStart: true, limit })]
+      const last = keys.at(-1)
+      if (last === undefined) return
+      yield keys
+      start = last
+    }
+  }
+
   *#iterate<T>(range: Iterable<T>): Generator<T> {
     const iterator = range[Symbol.iterator]()
     try {

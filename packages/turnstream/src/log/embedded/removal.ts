@@ -160,18 +160,11 @@ function openNumbers({ open }: Tables, turnKey: string): Key[] {
 /** The places of a turn whose record does not name its thread, found by reading those of all turns. */
 async function placesOf({ threadTurns }: Tables, turnKey: string): Promise<Key[]> {
   const found: Key[] = []
-  let start: Key = ['']
-  for (;;) {
-    const range = { start, exclusiveStart: true, limit: READ_AT_ONCE }
-    const keys: Key[] = [...threadTurns.getKeys(range)]
-    for (const key of keys) {
-      if (turnKeyAt(threadTurns, key) === turnKey) found.push(key)
-    }
-    const last = keys.at(-1)
-    if (last === undefined) return found
-    start = last
+  for (const places of threadTurns.batches({ start: [''] }, READ_AT_ONCE)) {
+    found.push(...places.filter((place) => turnKeyAt(threadTurns, place) === turnKey))
     if (isSliceOver()) await nextSlice()
   }
+  return found
 }
 
 function turnKeyAt(threadTurns: Table, place: Key): string | undefined {
@@ -380,16 +373,8 @@ interface IndexedThread extends ThreadPlace {
 
 /** The threads of all tenants from the index; per tenant, most recently changed last. */
 export function* indexedThreads(recency: Table): Generator<IndexedThread> {
-  let start: Key = [0]
-  for (;;) {
-    const keys: Key[] = [...recency.getKeys({ start, exclusiveStart: true, limit: READ_AT_ONCE })]
-    for (const key of keys) {
-      const place = parseRecency(key)
-      if (place !== undefined) yield place
-    }
-    const last = keys.at(-1)
-    if (last === undefined) return
-    start = last
+  for (const keys of recency.batches({ start: [0] }, READ_AT_ONCE)) {
+    yield* keys.map(parseRecency).filter((place) => place !== undefined)
   }
 }
 
