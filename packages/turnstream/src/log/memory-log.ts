@@ -32,7 +32,7 @@ import {
   TurnExistsError,
   turnGone,
 } from './rules.ts'
-import { LogTail } from './tail.ts'
+import { tailLog } from './tail.ts'
 import { Tenants } from './tenants.ts'
 import { StoreWriter, type Taken } from './writer.ts'
 
@@ -139,7 +139,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     after: string,
     signal: StopSignal,
   ): log.Tail<log.LogRecord<Name>> {
-    return new LogTail(name, () => this.existing(turnId).source(name), after, signal)
+    return tailLog(name, () => this.existing(turnId).source(name), after, signal)
   }
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {

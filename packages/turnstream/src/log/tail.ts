@@ -24,67 +24,51 @@ export interface LogSource<Rec extends LogRecord> {
   release(): void
 }
 
-/** Reads a log to its end. Both history and new records reach readers only through this class. */
-export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
-  readonly #log: LogName
-  readonly #open: () => LogSource<Rec> | Promise<LogSource<Rec>>
-  readonly #after: string
-  readonly #signal: StopSignal
-  #cursor: string
-  #hasCaughtUp = false
-  #skipped = 0
-  #catchUp: () => void = () => {}
-  readonly caughtUp = new Promise<void>((resolve) => {
-    this.#catchUp = resolve
+/** Reads a log to its end. Both history and new records reach readers only through this function. */
+export function tailLog<Rec extends LogRecord>(
+  log: LogName,
+  open: () => LogSource<Rec> | Promise<LogSource<Rec>>,
+  after: string,
+  signal: StopSignal,
+) {
+  let cursor = after
+  let hasCaughtUp = false
+  let skipped = 0
+  let catchUp = () => {}
+  const caughtUp = new Promise<void>((resolve) => {
+    catchUp = resolve
   })
 
-  constructor(
-    log: LogName,
-    open: () => LogSource<Rec> | Promise<LogSource<Rec>>,
-    after: string,
-    signal: StopSignal,
-  ) {
-    this.#log = log
-    this.#open = open
-    this.#after = after
-    this.#cursor = after
-    this.#signal = signal
+  function pass(block: Block<Rec>, index: number): void {
+    if (index === block.records.length - 1) cursor = block.cursor
+    else if (log === 'events') cursor = block.records[index]?.offset ?? cursor
   }
 
-  get cursor(): string {
-    return this.#cursor
-  }
-
-  get skipped(): number {
-    return this.#skipped
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Rec | Resync, void> {
-    const cursor = parseOffset(this.#after)
-    const signal = this.#signal
-    const source = await this.#open()
+  async function* read(): AsyncGenerator<Rec | Resync, void> {
+    const start = parseOffset(after)
+    const source = await open()
     // Keep one listener on the signal while the reader is here, instead of one per wait.
     const stopListening = onAbort(signal, () => {})
     try {
       // What wrote the log may have used this iteration of the event loop, and the first record may be large, too. The
       // log is open by then: a turn that is deleted meanwhile was there.
       if (isSliceOver()) await nextSlice()
-      let at = source.resume(cursor)
+      let at = source.resume(start)
       if (typeof at !== 'number') {
-        this.#cursor = START
+        cursor = START
         yield at
         at = 0
       }
       while (!signal.aborted) {
-        const read = source.read(at)
+        const reading = source.read(at)
         // Do not await available records: with many readers of a live turn that is much of the work.
-        const block = read instanceof Promise ? await read : read
+        const block = reading instanceof Promise ? await reading : reading
         const { records, last } = block
         // Records superseded before the reader caught up do not count as skipped.
-        if (this.#hasCaughtUp) this.#skipped += block.head - at - records.length
+        if (hasCaughtUp) skipped += block.head - at - records.length
         at = block.head
         for (let index = 0; index < records.length && !signal.aborted; index++) {
-          this.#pass(block, index)
+          pass(block, index)
           yield records[index] as Rec
         }
         if (last) return
@@ -92,8 +76,8 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
         // The next block may have a record of many megabytes, too.
         if (changed === undefined && isSliceOver()) await nextSlice()
         if (changed === undefined) continue
-        this.#hasCaughtUp = true
-        this.#catchUp()
+        hasCaughtUp = true
+        catchUp()
         await changed
       }
     } finally {
@@ -102,10 +86,16 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
     }
   }
 
-  #pass({ records, cursor }: Block<Rec>, index: number): void {
-    if (index === records.length - 1) this.#cursor = cursor
-    else if (this.#log === 'events') this.#cursor = records[index]?.offset ?? this.#cursor
-  }
+  return {
+    caughtUp,
+    get cursor() {
+      return cursor
+    },
+    get skipped() {
+      return skipped
+    },
+    [Symbol.asyncIterator]: read,
+  } satisfies Tail<Rec>
 }
 
 /** Readers that wait for a change. Each is woken once and must wait again. */

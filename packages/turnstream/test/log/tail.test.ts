@@ -6,7 +6,7 @@ import { TurnstreamError } from '../../../core/src/index.ts'
 import type { LogName, LogRecord, Tail } from '../../../core/src/log/turn-log.ts'
 import { MemoryTurn } from '../../src/log/memory-turn.ts'
 import { firstState } from '../../src/log/rules.ts'
-import { type Block, type LogSource, LogTail } from '../../src/log/tail.ts'
+import { type Block, type LogSource, tailLog } from '../../src/log/tail.ts'
 import { MemoryLog } from '../../src/server.ts'
 
 function record(seq: number): LogRecord {
@@ -57,8 +57,8 @@ function tailOf(
   name: LogName = 'events',
   after = '0-0',
   signal = never(),
-): LogTail<LogRecord> {
-  return new LogTail(name, () => source, after, signal)
+): Tail<LogRecord> {
+  return tailLog(name, () => source, after, signal)
 }
 
 function never(): AbortSignal {
@@ -153,7 +153,7 @@ test('counts records superseded before a caught-up reader could take them', asyn
 
 test('rejects the first read when it cannot be opened or the cursor is invalid', async () => {
   const open = () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'away'))
-  const tail = new LogTail('events', open, '0-0', never())
+  const tail = tailLog('events', open, '0-0', never())
   await expect(offsetsAndCursors(tail)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   const source = new Blocks([], false)
   const invalid = expect.objectContaining({ code: 'CURSOR_INVALID' })

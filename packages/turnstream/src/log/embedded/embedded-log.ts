@@ -13,7 +13,7 @@ import {
   RECORDS_OUTLIVE_LOGS,
   TurnExistsError,
 } from '../rules.ts'
-import { LogTail } from '../tail.ts'
+import { tailLog } from '../tail.ts'
 import { checkTenant } from '../tenants.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { EmbeddedThreads, type PlaceInThread } from './embedded-threads.ts'
@@ -133,7 +133,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
       if (name === 'processed') turn.load()
       return turn.source(name, this.hold(turn))
     }
-    return new LogTail(name, open, after, signal)
+    return tailLog(name, open, after, signal)
   }
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {

@@ -3,7 +3,7 @@ import type * as log from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { checkTurn } from '../records.ts'
 import { checkEpoch, TurnExistsError, turnGone } from '../rules.ts'
-import { type LogSource, LogTail } from '../tail.ts'
+import { type LogSource, tailLog } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type { RedisClient } from './client.ts'
 import { RedisKeyedRecords } from './keyed-records.ts'
@@ -77,7 +77,7 @@ export class RedisLog implements log.TurnLog {
         : this.#store.readers.openProcessed(turnId, this.#keys.turn(turnId)))
       return source as LogSource<log.LogRecord<Name>>
     }
-    return new LogTail(name, open, after, signal)
+    return tailLog(name, open, after, signal)
   }
 
   async #openEvents(turnId: string): Promise<LogSource<log.EventRecord>> {
