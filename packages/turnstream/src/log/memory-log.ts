@@ -61,8 +61,7 @@ interface MemoryThread {
 /** The reference implementation: the complete contract, nothing durable. */
 export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   readonly retentionMs: number
-  readonly keyedRecords: log.KeyedRecords
-  readonly #keyedRecords: MemoryKeyedRecords
+  readonly keyedRecords: MemoryKeyedRecords
   readonly #clock: Clock
   /** Setting the system clock forward must not expire every turn at once. */
   readonly #steadyNow: () => number
@@ -80,9 +79,8 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     this.#clock = clock
     this.#steadyNow = steadyTime(clock)
     this.retentionMs = retentionMs
-    const ofDefault = tenants === undefined ? undefined : tenants.of(DEFAULT_TENANT).#keyedRecords
-    this.#keyedRecords = new MemoryKeyedRecords(this.accessToTurns, this.#steadyNow, ofDefault)
-    this.keyedRecords = this.#keyedRecords
+    const ofDefault = tenants?.of(DEFAULT_TENANT).keyedRecords
+    this.keyedRecords = new MemoryKeyedRecords(this, this.#steadyNow, ofDefault)
     this.#tenants = tenants ?? new Tenants<MemoryLog>(this, (_, all) => new MemoryLog(options, all))
   }
 
@@ -155,7 +153,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     this.checkOpen()
     // Called periodically while a server runs, so that data of idle tenants expires too.
     this.#sweep()
-    this.#keyedRecords.sweep()
+    this.keyedRecords.sweep()
     return LocalLog.orphansOf(this.#tenants.entries(), limit)
   }
 
@@ -245,7 +243,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     let sum = 0
     for (const [, each] of this.#tenants.entries()) {
       for (const { bytes } of each.turns.values()) sum += bytes
-      sum += each.#keyedRecords.bytes
+      sum += each.keyedRecords.bytes
     }
     return sum
   }
@@ -259,7 +257,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     }
   }
 
-  protected override checkOpen(): void {
+  override checkOpen(): void {
     if (this.#closed) throw storeClosed()
   }
 
@@ -269,7 +267,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     this.#sweep()
   }
 
-  protected override existing(turnId: string): MemoryTurn {
+  override existing(turnId: string): MemoryTurn {
     this.#enter()
     const turn = this.#turnOf(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
@@ -295,7 +293,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     return this.turns.get(turnId)
   }
 
-  protected override async store(): Promise<void> {}
+  override async store(): Promise<void> {}
 
   protected override hold(): () => void {
     return () => {}

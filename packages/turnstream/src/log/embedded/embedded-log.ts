@@ -51,14 +51,14 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     this.retentionMs = store.retentionMs
     this.#store = store
     this.threads = new EmbeddedThreads(this.keys, store, (threadId) => this.#hasTurns(threadId))
-    this.keyedRecords = new EmbeddedKeyedRecords(this.accessToTurns, this.keys, store)
+    this.keyedRecords = new EmbeddedKeyedRecords(this, this.keys, store)
   }
 
-  protected override checkOpen(): void {
+  override checkOpen(): void {
     this.#store.checkOpen()
   }
 
-  protected override store(turn: EmbeddedTurn, undo = () => {}): Promise<void> {
+  override store(turn: EmbeddedTurn, undo = () => {}): Promise<void> {
     return this.#store.commits.store(turn, { undo })
   }
 
@@ -310,7 +310,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     return this.#remains(turn.decided) === 'nothing' ? undefined : turn
   }
 
-  protected override existing(turnId: string): EmbeddedTurn {
+  override existing(turnId: string): EmbeddedTurn {
     this.checkOpen()
     const turn = this.decided(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
