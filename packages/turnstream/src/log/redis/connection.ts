@@ -1,5 +1,5 @@
 import type * as redis from '@redis/client'
-import type { Clock } from '@turnstream/core/internal/async/clock'
+import { type Clock, within } from '@turnstream/core/internal/async/clock'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { RedisServer } from './open.ts'
 import { storeError } from './replies.ts'
@@ -13,8 +13,8 @@ export interface RedisConnection {
   /** Sends a command to the node of the key. Commands of the same tick are pipelined. */
   send(key: string, args: string[]): Promise<unknown>
   sendToAll(args: string[]): Promise<unknown[]>
-  subscribe(channel: string, listener: Listener): Promise<void>
-  unsubscribe(channel: string, listener: Listener): Promise<void>
+  subscribe(channel: string, listener: Listener): Promise<unknown>
+  unsubscribe(channel: string, listener: Listener): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -59,11 +59,7 @@ export async function connect(server: RedisServer, options: Events): Promise<Red
   const subscriptions = new Map<string, Listener>()
   const resubscribe = () =>
     Promise.all([...subscriptions].map(([channel, listener]) => link.subscribe(channel, listener)))
-  const watch = new Watch(link, events, (silent, reason) => {
-    events.onError(reason)
-    silent.destroy()
-    link.replace(silent, resubscribe)
-  })
+  const stopWatching = watch(link, events, resubscribe)
   return {
     ...link,
     subscribe: (channel, listener) => {
@@ -75,7 +71,7 @@ export async function connect(server: RedisServer, options: Events): Promise<Red
       return link.unsubscribe(channel, listener)
     },
     close: () => {
-      watch.stop()
+      stopWatching()
       return link.close()
     },
   }
@@ -123,7 +119,7 @@ async function connectSingle(
   const createCommands = () => create(COMMANDS).on('reconnecting', events.onLost)
   let commands = createCommands()
   let notifications = create({})
-  await within(events, Promise.all([commands.connect(), notifications.connect()]), () => {
+  await opened(Promise.all([commands.connect(), notifications.connect()]), events, () => {
     commands.destroy()
     notifications.destroy()
   })
@@ -181,7 +177,7 @@ async function connectCluster(
   cluster.on('node-reconnecting', events.onLost)
   cluster.on('node-disconnect', events.onLost)
   cluster.on('sharded-channel-moved-error', events.onError)
-  await within(events, cluster.connect(), () => cluster.destroy())
+  await opened(cluster.connect(), events, () => cluster.destroy())
   opening.isDone = true
   cluster.on('node-ready', events.onReady)
   return {
@@ -195,9 +191,7 @@ async function connectCluster(
         }),
       ),
     subscribe: (channel, listener) => cluster.sSubscribe(channel, listener),
-    unsubscribe: async (channel, listener) => {
-      await cluster.sUnsubscribe(channel, listener)
-    },
+    unsubscribe: (channel, listener) => cluster.sUnsubscribe(channel, listener),
     clients: () =>
       cluster.masters
         .flatMap(({ client, pubSub }) => [client, pubSub?.client])
@@ -243,18 +237,14 @@ async function connectSentinel(
     return { sentinel, watched }
   }
   let current = create()
-  await within(events, current.sentinel.connect(), () => current.sentinel.destroy())
+  await opened(current.sentinel.connect(), events, () => current.sentinel.destroy())
   const send = (args: string[]) => current.sentinel.sendCommand(false, args, NO_TIMEOUT)
   return {
     spansSlots: true,
     send: (_key, args) => send(args),
     sendToAll: async (args) => [await send(args)],
-    subscribe: async (channel, listener) => {
-      await current.sentinel.sSubscribe(channel, listener)
-    },
-    unsubscribe: async (channel, listener) => {
-      await current.sentinel.sUnsubscribe(channel, listener)
-    },
+    subscribe: (channel, listener) => current.sentinel.sSubscribe(channel, listener),
+    unsubscribe: (channel, listener) => current.sentinel.sUnsubscribe(channel, listener),
     // Its connections cannot be accessed individually.
     clients: () => [current.watched],
     replace: (_silent, resubscribe) => {
@@ -274,18 +264,14 @@ function pinging(options: redis.RedisSentinelOptions['nodeClientOptions'], event
 }
 
 /** Waits for the first connection: the client has no handshake timeout, and Sentinel looks for a master forever. */
-async function within(
+async function opened(
+  connecting: Promise<unknown>,
   { clock, limitMs }: Events,
-  connected: Promise<unknown>,
   destroy: () => unknown,
 ): Promise<void> {
+  const toError = () => new Error(`no connection within ${limitMs} ms`)
   try {
-    await new Promise((resolve, reject) => {
-      const cancel = clock.after(limitMs, () => {
-        reject(new Error(`no connection within ${limitMs} ms`))
-      })
-      connected.then(resolve, reject).finally(cancel)
-    })
+    await within(connecting, limitMs, clock, toError)
   } catch (error) {
     await destroy()
     throw error
@@ -303,9 +289,6 @@ interface WatchedClient {
 /** Ticks that a ping may be unanswered. Ticks, not time: a blocked event loop is not the server's fault. */
 const TICKS = 4
 
-/** Called at most once per client. */
-type OnSilent = (client: WatchedClient, reason: Error) => void
-
 interface Watched {
   /** Ticks since the ping was sent; undefined if none is in flight. */
   waitedTicks: number | undefined
@@ -313,53 +296,51 @@ interface Watched {
 }
 
 /**
- * Pings every connection and discards those that are silent or break the protocol. In the client, every write resets
- * the socket timeout, and replies after a malformed one may go to the wrong commands.
+ * Pings every connection and replaces those that are silent or break the protocol, until the returned function is
+ * called. In the client, every write resets the socket timeout, and replies after a malformed one may go to the wrong
+ * commands.
  */
-class Watch {
-  readonly #link: Link
-  readonly #events: Events
-  readonly #onSilent: OnSilent
-  readonly #watched = new WeakMap<WatchedClient, Watched>()
-  #cancelTick: () => void
+function watch(
+  link: Link,
+  { clock, silentAfterMs, onError }: Events,
+  resubscribe: () => Promise<unknown>,
+): () => void {
+  const clients = new WeakMap<WatchedClient, Watched>()
 
-  constructor(link: Link, events: Events, onSilent: OnSilent) {
-    this.#link = link
-    this.#events = events
-    this.#onSilent = onSilent
-    for (const client of link.clients()) this.#add(client)
-    this.#cancelTick = this.#tickLater()
-  }
-
-  stop(): void {
-    this.#cancelTick()
-  }
-
-  #tickLater(): () => void {
-    const { clock, silentAfterMs } = this.#events
-    return clock.after(silentAfterMs / TICKS, () => {
-      this.#cancelTick = this.#tickLater()
-      for (const client of this.#link.clients()) this.#check(client)
+  function add(client: WatchedClient): Watched {
+    const watched: Watched = { waitedTicks: undefined, isDiscarded: false }
+    clients.set(client, watched)
+    // When its error is reported, a lost connection is not ready, but one that sent garbage is.
+    client.on('error', (cause) => {
+      if (client.isReady) discard(client, watched, new Error('Redis broke the protocol', { cause }))
     })
+    return watched
   }
 
-  #check(client: WatchedClient): void {
-    const watched = this.#watched.get(client) ?? this.#add(client)
+  function discard(client: WatchedClient, watched: Watched, reason: Error): void {
+    if (watched.isDiscarded) return
+    watched.isDiscarded = true
+    onError(reason)
+    client.destroy()
+    link.replace(client, resubscribe)
+    for (const each of link.clients()) if (!clients.has(each)) add(each)
+  }
+
+  function check(client: WatchedClient): void {
+    const watched = clients.get(client) ?? add(client)
     if (watched.waitedTicks !== undefined) {
       watched.waitedTicks += 1
-      if (watched.waitedTicks >= TICKS) {
-        const { silentAfterMs } = this.#events
-        this.#discard(client, new Error(`Redis did not reply for ${silentAfterMs} ms`))
-      }
-    } else if (client.isReady) void this.#ping(client, watched)
+      if (watched.waitedTicks < TICKS) return
+      discard(client, watched, new Error(`Redis did not reply for ${silentAfterMs} ms`))
+    } else if (client.isReady) void ping(client, watched)
   }
 
-  async #ping(client: WatchedClient, watched: Watched): Promise<void> {
+  async function ping(client: WatchedClient, watched: Watched): Promise<void> {
     watched.waitedTicks = 0
     try {
       const reply = String(await client.sendCommand(['PING'], NO_TIMEOUT))
       if (reply.toUpperCase() !== 'PONG') {
-        this.#discard(client, new Error('Redis sent an unexpected reply to a ping'))
+        discard(client, watched, new Error('Redis sent an unexpected reply to a ping'))
       }
     } catch {
       // An error is a reply, and the client restores a lost connection.
@@ -367,21 +348,14 @@ class Watch {
     watched.waitedTicks = undefined
   }
 
-  #add(client: WatchedClient): Watched {
-    const watched: Watched = { waitedTicks: undefined, isDiscarded: false }
-    this.#watched.set(client, watched)
-    // When its error is reported, a lost connection is not ready, but one that sent garbage is.
-    client.on('error', (cause) => {
-      if (client.isReady) this.#discard(client, new Error('Redis broke the protocol', { cause }))
+  let cancelTick: () => void
+  const tickLater = () => {
+    cancelTick = clock.after(silentAfterMs / TICKS, () => {
+      tickLater()
+      for (const client of link.clients()) check(client)
     })
-    return watched
   }
-
-  #discard(client: WatchedClient, reason: Error): void {
-    const watched = this.#watched.get(client)
-    if (watched === undefined || watched.isDiscarded) return
-    watched.isDiscarded = true
-    this.#onSilent(client, reason)
-    for (const each of this.#link.clients()) if (!this.#watched.has(each)) this.#add(each)
-  }
+  for (const client of link.clients()) add(client)
+  tickLater()
+  return () => cancelTick()
 }
