@@ -3,44 +3,36 @@ import { DEFAULT_TENANT, isTenant } from '@turnstream/core/internal/protocol/nam
 import { parseTenantKey } from '../tenants.ts'
 import type { RedisClient } from './client.ts'
 import type { Retention } from './keys.ts'
-import { list, type Scored, scored } from './replies.ts'
+import { type Scored, scored } from './replies.ts'
 import { DROP, DUE, INDEX } from './scripts/thread.ts'
 
 export interface IndexedTurn extends Orphan, Scored {}
 
+export type LeaseIndex = ReturnType<typeof createLeaseIndex>
+
 /** Open turns of all tenants by lease expiry: `<id>`, or `<tenant> <id>`. Only an index: the turn record decides. */
-export class LeaseIndex {
-  readonly #key: string
-  readonly #client: RedisClient
-  readonly #retention: Retention
+export function createLeaseIndex(key: string, client: RedisClient, retention: Retention) {
+  return {
+    async put(turn: Orphan, until: number, leaseMs: number): Promise<void> {
+      await client.run(INDEX, [key], [until, memberOf(turn), retention.openMs(leaseMs)])
+    },
 
-  constructor(key: string, client: RedisClient, retention: Retention) {
-    this.#key = key
-    this.#client = client
-    this.#retention = retention
-  }
+    /** Turns with an expired lease, oldest first. */
+    async due(skip: number, limit: number): Promise<IndexedTurn[]> {
+      return scored(await client.run(DUE, [key], [skip, limit])).map(({ member, score }) => {
+        const { tenant, id: turnId } = parseTenantKey(member)
+        return { tenant, turnId, member, score }
+      })
+    },
 
-  async put(turn: Orphan, until: number, leaseMs: number): Promise<void> {
-    const keepMs = this.#retention.openMs(leaseMs)
-    await this.#client.run(INDEX, [this.#key], [until, memberOf(turn), keepMs])
-  }
+    async remove(turn: Orphan): Promise<void> {
+      await client.command('ZREM', key, memberOf(turn))
+    },
 
-  /** Turns with an expired lease, oldest first. */
-  async due(skip: number, limit: number): Promise<IndexedTurn[]> {
-    const reply = list(await this.#client.run(DUE, [this.#key], [skip, limit]))
-    return scored(reply).map(({ member, score }) => {
-      const { tenant, id: turnId } = parseTenantKey(member)
-      return { tenant, turnId, member, score }
-    })
-  }
-
-  async remove(turn: Orphan): Promise<void> {
-    await this.#client.command('ZREM', this.#key, memberOf(turn))
-  }
-
-  /** Removes a turn, unless it was added again since it was read. */
-  async drop({ member, score }: IndexedTurn): Promise<void> {
-    await this.#client.run(DROP, [this.#key], [member, score])
+    /** Removes a turn, unless it was added again since it was read. */
+    async drop({ member, score }: IndexedTurn): Promise<void> {
+      await client.run(DROP, [key], [member, score])
+    },
   }
 }
 

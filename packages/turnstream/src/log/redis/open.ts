@@ -8,7 +8,7 @@ import { ChangeNotifier } from './change-notifier.ts'
 import { RedisClient } from './client.ts'
 import { connect, type RedisConnection } from './connection.ts'
 import { createRetention, FORMAT, RedisKeys } from './keys.ts'
-import { LeaseIndex } from './leases.ts'
+import { createLeaseIndex } from './leases.ts'
 import { RedisLog } from './redis-log.ts'
 import { storeError } from './replies.ts'
 import { SharedReaders } from './shared-readers.ts'
@@ -123,7 +123,7 @@ function createStore(connection: RedisConnection, options: StoreOptions) {
     readers,
     writers,
     appends: new AppendQueue(client, connection),
-    leases: new LeaseIndex(new RedisKeys(prefix).leases, client, retention),
+    leases: createLeaseIndex(new RedisKeys(prefix).leases, client, retention),
     checkOpen: () => {
       if (closed !== undefined) throw storeClosed()
     },
