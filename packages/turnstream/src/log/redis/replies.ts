@@ -48,6 +48,14 @@ export function parseFields(reply: unknown): Record<string, string> {
   return fields
 }
 
+/** The pairs of a flat list. */
+export function pairs(reply: unknown): [unknown, unknown][] {
+  const found: [unknown, unknown][] = []
+  const flat = list(reply)
+  for (let at = 0; at < flat.length; at += 2) found.push([flat[at], flat[at + 1]])
+  return found
+}
+
 export function list(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply
   throw corrupt('expected a list')
@@ -69,18 +77,10 @@ export interface Scored {
 }
 
 /** Members with scores: pairs in RESP3, a flat list in RESP2. */
-export function scored(reply: readonly unknown[]): Scored[] {
-  if (Array.isArray(reply[0])) {
-    return reply.map((pair) => {
-      const [member, score] = list(pair)
-      return { member: text(member), score: Number(score) }
-    })
-  }
-  const pairs: Scored[] = []
-  for (let at = 0; at < reply.length; at += 2) {
-    pairs.push({ member: text(reply[at]), score: Number(reply[at + 1]) })
-  }
-  return pairs
+export function scored(reply: unknown): Scored[] {
+  return pairs(list(reply).flat()).map(([member, score]) => {
+    return { member: text(member), score: Number(score) }
+  })
 }
 
 export function corrupt(detail: string): TurnstreamError {

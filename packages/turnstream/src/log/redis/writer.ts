@@ -10,7 +10,7 @@ import { StoreWriter, type Taken } from '../writer.ts'
 import type { RedisClient, Script } from './client.ts'
 import type { RedisKeys } from './keys.ts'
 import type { RedisStore } from './open.ts'
-import { corrupt, list, parseState } from './replies.ts'
+import { corrupt, list, pairs, parseState } from './replies.ts'
 import { APPEND_EVENTS, APPEND_PROCESSED, FINISH_CHUNK, READ_EVENTS_STATE } from './scripts/log.ts'
 import { readEntries } from './shared-readers.ts'
 
@@ -26,33 +26,16 @@ interface Appender {
   rejected(error: unknown): void
 }
 
+interface Append {
+  readonly appender: Appender
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+}
+
 /** Appends for one call of the same script. */
-class AppendBatch {
-  readonly appenders: Appender[] = []
-  readonly keys: string[] = []
-  readonly args: string[] = []
-  /** Number of arguments up to each append. */
-  readonly ends: number[] = []
-  chars = 0
-
-  add(appender: Appender, keys: readonly string[], args: readonly string[]): void {
-    this.appenders.push(appender)
-    for (const key of keys) this.keys.push(key)
-    for (const arg of args) {
-      this.args.push(arg)
-      this.chars += arg.length
-    }
-    this.ends.push(this.args.length)
-  }
-
-  only(at: number): AppendBatch {
-    const batch = new AppendBatch()
-    const keyCount = this.keys.length / this.appenders.length
-    const keys = this.keys.slice(at * keyCount, (at + 1) * keyCount)
-    const args = this.args.slice(this.ends[at - 1] ?? 0, this.ends[at])
-    batch.add(this.appenders[at] as Appender, keys, args)
-    return batch
-  }
+interface AppendBatch {
+  readonly appends: Append[]
+  chars: number
 }
 
 /**
@@ -72,13 +55,14 @@ export class AppendQueue {
   /** For a script that returns the appends it refused: the position of each, from 1, and the state it found. */
   add(script: Script, appender: Appender, keys: readonly string[], args: readonly string[]): void {
     const batch = this.#batches.get(script) ?? this.#begin(script)
-    batch.add(appender, keys, args)
-    if (batch.appenders.length < this.#maxAppends && batch.chars < MAX_CHARS) return
+    batch.appends.push({ appender, keys, args })
+    for (const arg of args) batch.chars += arg.length
+    if (batch.appends.length < this.#maxAppends && batch.chars < MAX_CHARS) return
     this.#end(script, batch)
   }
 
   #begin(script: Script): AppendBatch {
-    const batch = new AppendBatch()
+    const batch: AppendBatch = { appends: [], chars: 0 }
     this.#batches.set(script, batch)
     setImmediate(() => {
       if (this.#batches.get(script) === batch) this.#end(script, batch)
@@ -88,22 +72,27 @@ export class AppendQueue {
 
   #end(script: Script, batch: AppendBatch): void {
     this.#batches.delete(script)
-    void this.#send(script, batch)
+    void this.#send(script, batch.appends)
   }
 
-  async #send(script: Script, batch: AppendBatch): Promise<void> {
-    const { appenders, keys, args } = batch
+  async #send(script: Script, appends: readonly Append[]): Promise<void> {
+    const keys: string[] = []
+    const args: string[] = []
+    for (const append of appends) {
+      keys.push(...append.keys)
+      args.push(...append.args)
+    }
     const reject = (error: unknown) => {
-      for (const appender of appenders) appender.rejected(error)
+      for (const { appender } of appends) appender.rejected(error)
     }
     let reply: unknown
     try {
       reply = await this.#client.run(script, keys, args)
     } catch (error) {
       const isDamage = hasCode(error, 'STORE_FAILED') || hasCode(error, 'STORE_CORRUPT')
-      if (!isDamage || appenders.length === 1) return reject(error)
+      if (!isDamage || appends.length === 1) return reject(error)
       // A turn with damaged keys must not fail the others; records already added are not added again.
-      for (const at of appenders.keys()) void this.#send(script, batch.only(at))
+      for (const append of appends) void this.#send(script, [append])
       return
     }
     let refusals: ReadonlyMap<number, unknown>
@@ -112,7 +101,7 @@ export class AppendQueue {
     } catch (error) {
       return reject(error)
     }
-    for (const [index, appender] of appenders.entries()) {
+    for (const [index, { appender }] of appends.entries()) {
       if (refusals.has(index + 1)) appender.refused(refusals.get(index + 1))
       else appender.added()
     }
@@ -123,15 +112,13 @@ const NONE: ReadonlyMap<number, unknown> = new Map()
 
 /** Nearly always empty. */
 function parseRefusals(reply: unknown): ReadonlyMap<number, unknown> {
-  const flat = list(reply)
-  if (flat.length === 0) return NONE
-  const refusals = new Map<number, unknown>()
-  for (let at = 0; at < flat.length; at += 2) {
-    const place = flat[at]
-    if (typeof place !== 'number') throw corrupt('a refusal has no position')
-    refusals.set(place, flat[at + 1])
-  }
-  return refusals
+  if (list(reply).length === 0) return NONE
+  return new Map(
+    pairs(reply).map(([place, state]) => {
+      if (typeof place !== 'number') throw corrupt('a refusal has no position')
+      return [place, state]
+    }),
+  )
 }
 
 export interface WriterStore
