@@ -6,26 +6,27 @@ import { checkId, damagedTurn } from '../records.ts'
 import { checkReplaceable } from '../rules.ts'
 import type { RedisClient, Script, ScriptArgs } from './client.ts'
 import type { RedisKeys } from './keys.ts'
-import type { RedisStore } from './open.ts'
 import { corrupt, list, type Scored, scored, text, texts, unlessDamaged } from './replies.ts'
 import * as scripts from './scripts/thread.ts'
-import { isSealed, type TurnMeta, type TurnRecords } from './turn-records.ts'
+import { isSealed, type TenantStore, type TurnMeta, type TurnRecords } from './turn-records.ts'
 
-interface ThreadStore extends RedisStore {
-  readonly keys: RedisKeys
-  readonly records: TurnRecords
-}
+/** The threads of the log of a tenant. */
+export abstract class ThreadLog {
+  protected readonly store: TenantStore
+  protected readonly client: RedisClient
+  protected readonly keys: RedisKeys
+  protected readonly records: TurnRecords
 
-export class Threads {
-  readonly #store: ThreadStore
-  readonly #client: RedisClient
-
-  constructor(store: ThreadStore) {
-    this.#store = store
-    this.#client = store.client
+  constructor(store: TenantStore) {
+    this.store = store
+    this.client = store.client
+    this.keys = store.keys
+    this.records = store.records
   }
 
-  async put(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
+  abstract deleteTurn(turnId: string): Promise<boolean>
+
+  async putThread(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
     const { threadId, title, metadata } = thread
     checkId('threadId', threadId)
     const fields: string[] = []
@@ -33,7 +34,7 @@ export class Threads {
     if (metadata !== undefined) fields.push('metadata', JSON.stringify(metadata))
     const expected = replaces && `${replaces.creation} ${replaces.version}`
     const condition = expected === undefined ? 'any' : (expected ?? 'none')
-    const args = [this.#store.retention.logMs, newCreation(), condition, ...fields]
+    const args = [this.store.retention.logMs, newCreation(), condition, ...fields]
     const reply = texts(await this.#run(scripts.PUT_THREAD, threadId, args))
     const [creation, ...numbers] = reply
     if (creation === undefined) throw new TurnstreamError('THREAD_CHANGED', threadId)
@@ -43,9 +44,9 @@ export class Threads {
     return { threadId, ...named, creation, version, createdAt, updatedAt }
   }
 
-  async get(threadId: string): Promise<log.ThreadRecord | undefined> {
-    const { record } = this.#store.keys.thread(threadId)
-    const reply = await this.#client.command('HMGET', record, ...THREAD_FIELDS)
+  async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
+    const { record } = this.keys.thread(threadId)
+    const reply = await this.client.command('HMGET', record, ...THREAD_FIELDS)
     const [createdAt, updatedAt, title, metadata, creation, version] = list(reply)
     if (typeof createdAt !== 'string') return undefined
     const times = { createdAt: Number(createdAt), updatedAt: Number(updatedAt) }
@@ -68,20 +69,19 @@ export class Threads {
   #listed({ member: threadId, score }: Scored): Promise<log.ThreadRecord | undefined> {
     const times = { createdAt: score, updatedAt: score }
     const damaged = { threadId, creation: '', version: 0, ...times, damaged: true } as const
-    return unlessDamaged(this.get(threadId), damaged)
+    return unlessDamaged(this.getThread(threadId), damaged)
   }
 
-  async list(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
+  async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
-    const index = this.#store.keys.threads
+    const index = this.keys.threads
     const found: { place: string; record: log.ThreadRecord }[] = []
     const gone: Scored[] = []
     for (let skip = 0; found.length <= limit; skip += limit + 1) {
       const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
       const page = ['LIMIT', String(skip), String(limit + 1), 'WITHSCORES']
-      const reply = list(await this.#client.command('ZRANGE', index, ...range, ...page))
-      const places = scored(reply)
+      const places = scored(await this.client.command('ZRANGE', index, ...range, ...page))
       const after = places.filter((each) => from === undefined || isAfter(each, from))
       const records = await Promise.all(after.map((each) => this.#listed(each)))
       for (const [at, { member, score }] of after.entries()) {
@@ -99,24 +99,23 @@ export class Threads {
   }
 
   /** Number of threads; may include recently expired ones. */
-  async count(): Promise<number> {
-    const index = this.#store.keys.threads
+  async countThreads(): Promise<number> {
+    const index = this.keys.threads
     // Every call removes more entries than a caller can add before the next.
-    const oldest = await this.#client.command('ZRANGE', index, '0', '15', 'WITHSCORES')
-    const places = scored(list(oldest))
+    const places = scored(await this.client.command('ZRANGE', index, '0', '15', 'WITHSCORES'))
     const records = await Promise.all(places.map((each) => this.#listed(each)))
     await Promise.all(
       places.filter((_, at) => records[at] === undefined).map((each) => this.#drop(each)),
     )
-    return Number(await this.#client.command('ZCARD', index))
+    return Number(await this.client.command('ZCARD', index))
   }
 
   /** Removes a deleted thread from the index, unless it was added again since. */
   async #drop({ member, score }: Scored): Promise<void> {
-    await this.#client.run(scripts.DROP, [this.#store.keys.threads], [member, score])
+    await this.client.run(scripts.DROP, [this.keys.threads], [member, score])
   }
 
-  async turns(threadId: string, options: log.TurnPageOptions = {}) {
+  async listTurns(threadId: string, options: log.TurnPageOptions = {}) {
     const limit = pageLimit(options)
     const { first = 'oldest', cursor, replaced } = options
     const start = first === 'newest' ? '+inf' : '-inf'
@@ -132,7 +131,7 @@ export class Threads {
       const records = await Promise.all(
         places.map(([turnId = '', ordinal]) => {
           const damaged = damagedTurn({ turnId, threadId, ordinal: Number(ordinal) })
-          return unlessDamaged(this.#store.records.get(turnId), damaged)
+          return unlessDamaged(this.records.get(turnId), damaged)
         }),
       )
       for (const [at, [member = '', , replacedBy]] of places.entries()) {
@@ -146,7 +145,7 @@ export class Threads {
   }
 
   /** Whether the turn is still listed in the thread after its creation. Then it replaces others. */
-  async confirmTurn(
+  protected async confirmTurn(
     { turnId, threadId, replacedBy = '' }: log.NewTurn,
     { ordinal, replacesFrom }: OpenedTurn,
   ): Promise<boolean> {
@@ -155,20 +154,20 @@ export class Threads {
   }
 
   #run(script: Script, threadId: string, args: ScriptArgs): Promise<unknown> {
-    const { record, turns, replaced } = this.#store.keys.thread(threadId)
-    return this.#client.run(script, [record, turns, replaced], args)
+    const { record, turns, replaced } = this.keys.thread(threadId)
+    return this.client.run(script, [record, turns, replaced], args)
   }
 
-  async hasTurn(threadId: string, turnId: string): Promise<boolean> {
-    const { turns } = this.#store.keys.thread(threadId)
-    return (await this.#client.command('ZSCORE', turns, turnId)) !== null
+  protected async hasTurn(threadId: string, turnId: string): Promise<boolean> {
+    const { turns } = this.keys.thread(threadId)
+    return (await this.client.command('ZSCORE', turns, turnId)) !== null
   }
 
   /** Reserves the thread for a new turn: THREAD_BUSY, or TURN_UNKNOWN or TURN_REPLACED for what it replaces. */
-  async openTurn(turn: log.NewTurn, leaseMs: number): Promise<OpenedTurn> {
+  protected async openTurn(turn: log.NewTurn, leaseMs: number): Promise<OpenedTurn> {
     const { turnId, threadId, threadTitle = '' } = turn
     const replaces = await this.#replaced(turn)
-    const keepMs = this.#store.retention.threadMs + leaseMs
+    const keepMs = this.store.retention.threadMs + leaseMs
     let replaced = ''
     for (;;) {
       const args = [turnId, leaseMs, keepMs, replaced, newCreation(), replaces, threadTitle]
@@ -193,36 +192,36 @@ export class Threads {
   /** The turn to replace; the list may name one whose record has expired. */
   async #replaced({ turnId, threadId, replaces }: log.NewTurn): Promise<string> {
     if (replaces === undefined) return ''
-    const record = replaces === turnId ? undefined : await this.#store.records.get(replaces)
+    const record = replaces === turnId ? undefined : await this.records.get(replaces)
     return record?.threadId === threadId ? replaces : NO_TURN
   }
 
   /** Extends the thread's expiry while a turn is open. */
-  async keep(threadId: string, leaseMs: number): Promise<void> {
-    const keepMs = this.#store.retention.threadMs + leaseMs
+  protected async keepThread(threadId: string, leaseMs: number): Promise<void> {
+    const keepMs = this.store.retention.threadMs + leaseMs
     await this.#run(scripts.KEEP_KEYS, threadId, [keepMs])
   }
 
   /** A mark is stale when its turn has ended, or was not created in time. */
   async #isLeft(turnId: string, ends: number, now: number): Promise<boolean> {
-    const meta = await this.#store.records.meta(turnId)
+    const meta = await this.records.meta(turnId)
     return meta === undefined ? now >= ends : isSealed(meta)
   }
 
-  async closeTurn({ threadId, processed }: TurnMeta, turnId: string): Promise<void> {
+  protected async closeTurn({ threadId, processed }: TurnMeta, turnId: string): Promise<void> {
     const { ordinal = '', replacesFrom = '' } = processed.fields
-    const args = [turnId, '', this.#store.retention.threadMs, replacesFrom, ordinal]
+    const args = [turnId, '', this.store.retention.threadMs, replacesFrom, ordinal]
     await this.#run(scripts.CLOSE_TURN, threadId, args)
   }
 
-  async removeTurn(threadId: string, turnId: string): Promise<void> {
-    const args = [turnId, 1, this.#store.retention.threadMs]
+  protected async removeFromThread(threadId: string, turnId: string): Promise<void> {
+    const args = [turnId, 1, this.store.retention.threadMs]
     await this.#run(scripts.CLOSE_TURN, threadId, args)
   }
 
   /** Removes a thread, which gets no turns meanwhile, and its turns. After a crash it has fewer turns. */
-  async remove(threadId: string, removeTurn: (turnId: string) => Promise<unknown>) {
-    const { record, turns } = this.#store.keys.thread(threadId)
+  async deleteThread(threadId: string): Promise<boolean> {
+    const { record, turns } = this.keys.thread(threadId)
     let creation: string | undefined
     let mark: string = crypto.randomUUID()
     let turnIds: string[] = []
@@ -232,9 +231,9 @@ export class Threads {
       const reply = await unlessDamaged(begun, null)
       if (reply === null) {
         // Such a record cannot hold the mark of a deletion. This begins again without it.
-        await this.#client.command('DEL', record)
-        await this.#client.command('HSET', record, 'creation', mark)
-        await this.#client.command('PEXPIRE', record, String(DELETION_MS))
+        await this.client.command('DEL', record)
+        await this.client.command('HSET', record, 'creation', mark)
+        await this.client.command('PEXPIRE', record, String(DELETION_MS))
         continue
       }
       const [found, holding] = texts(reply)
@@ -243,19 +242,23 @@ export class Threads {
       if (found !== (creation ?? found)) return true
       creation = found
       mark = holding
-      const page = this.#client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
+      const page = this.client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
       turnIds = texts(await unlessDamaged(page, []))
-      await Promise.all(turnIds.map((turnId) => removeTurn(turnId)))
+      await Promise.all(turnIds.map((turnId) => this.deleteTurn(turnId)))
       if (turnIds.length > 0) continue
       // The index first: it may name a missing thread, but must not omit an existing one.
-      await this.#client.command('ZREM', this.#store.keys.threads, threadId)
+      await this.client.command('ZREM', this.keys.threads, threadId)
       if ((await this.#run(scripts.END_DELETION, threadId, [mark])) === 1) return true
     }
   }
 
   async #touch(threadId: string, updatedAt: number): Promise<void> {
-    const { keys, retention } = this.#store
-    await this.#client.run(scripts.INDEX, [keys.threads], [updatedAt, threadId, retention.indexMs])
+    const { retention } = this.store
+    await this.client.run(
+      scripts.INDEX,
+      [this.keys.threads],
+      [updatedAt, threadId, retention.indexMs],
+    )
   }
 
   async #forget(threadId: string, turnIds: readonly string[]): Promise<void> {

@@ -5,6 +5,7 @@ import { type Outcome, turnRecord } from '../records.ts'
 import { checkEpoch, type HeadState, turnGone } from '../rules.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys } from './keys.ts'
+import type { RedisStore } from './open.ts'
 import { corrupt, list, parseFields, parseState, text } from './replies.ts'
 import { READ_META } from './scripts/turn.ts'
 
@@ -22,6 +23,12 @@ export interface TurnMeta {
   readonly creation: string
   readonly processed: LogMeta
   readonly events: LogMeta
+}
+
+/** The store, for the log of one tenant. */
+export interface TenantStore extends RedisStore {
+  readonly keys: RedisKeys
+  readonly records: TurnRecords
 }
 
 /** Reads turn records. One half is in the slot of the run, the other in the slot of the turn. */
