@@ -46,8 +46,7 @@ export function checkTurn(turn: log.NewTurn): void {
 
 export function checkId(name: string, id: string): void {
   if (ID_PATTERN.test(id)) return
-  const detail = `${name} must have 1 to 200 characters, without whitespace or braces`
-  throw new TurnstreamError('RECORD_INVALID', detail)
+  throw invalid(`${name} must have 1 to 200 characters, without whitespace or braces`)
 }
 
 /** Text that UTF-8 cannot encode: with the `u` flag only a lone surrogate matches. */
@@ -84,7 +83,7 @@ export function responseSize(response: string | undefined): { responseBytes?: nu
   return response === undefined ? {} : { responseBytes: Buffer.byteLength(response) }
 }
 
-function invalid(detail: string): TurnstreamError {
+export function invalid(detail: string): TurnstreamError {
   return new TurnstreamError('RECORD_INVALID', detail)
 }
 

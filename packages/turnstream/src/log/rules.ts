@@ -160,6 +160,10 @@ export function mayReplace(found?: log.ThreadRecord, replaces?: log.Replaced): b
   return found?.creation === replaces?.creation && found?.version === replaces?.version
 }
 
+export function corrupt(detail: string, options?: ErrorOptions): TurnstreamError {
+  return new TurnstreamError('STORE_CORRUPT', detail, options)
+}
+
 export function storeClosed(): TurnstreamError {
   return new TurnstreamError('STORE_CLOSED', 'the log was closed')
 }

@@ -7,6 +7,7 @@ import {
   type ErrorCode,
   TurnstreamError,
 } from '@turnstream/core/internal/protocol/errors'
+import { corrupt } from '../rules.ts'
 import { checkPages, type Newest, NO_ROOT, parseTree, withFile } from './pages.ts'
 
 export const DATA_FILE = 'turns.mdb'
@@ -50,7 +51,7 @@ async function readNewest(file: string): Promise<Newest | undefined> {
   const found = await statFile(file)
   if (found === undefined) return undefined
   // Opening a named pipe would block forever.
-  if (!found.isFile()) throw new TurnstreamError('STORE_CORRUPT', `${file} is not a file`)
+  if (!found.isFile()) throw corrupt(`${file} is not a file`)
   const { size } = found
   if (size === 0) return undefined
   return await withFile(file, 'r', async (handle) => {
@@ -63,7 +64,7 @@ async function readNewest(file: string): Promise<Newest | undefined> {
     const newest = second.transaction > first.transaction ? second : first
     for (const { root } of [newest.freeList, newest.tables]) {
       const isThere = root === NO_ROOT || (root + 1n) * BigInt(first.pageSize) <= BigInt(size)
-      if (!isThere) throw new TurnstreamError('STORE_CORRUPT', `${file} is truncated`)
+      if (!isThere) throw corrupt(`${file} is truncated`)
     }
     return newest
   })
@@ -80,7 +81,7 @@ function parseMeta(page: Buffer | undefined, file: string): Newest {
   const isStore = page?.readUInt32LE(MAGIC_AT) === MAGIC && page.readUInt32LE(FORMAT_AT) === FORMAT
   const pageSize = page?.readUInt32LE(PAGE_SIZE_AT) ?? 0
   if (page === undefined || !isStore || !PAGE_SIZES.has(pageSize)) {
-    throw new TurnstreamError('STORE_CORRUPT', `${file} is not a turnstream store`)
+    throw corrupt(`${file} is not a turnstream store`)
   }
   return {
     pageSize,
@@ -131,36 +132,28 @@ const RESERVE_BYTES = 1024 * 1024
 
 const BELIEVED_MS = 1000
 
-/** Refuses a commit that may not fit on the disk: lmdb 3.5.6 corrupts the process memory when a write fails. */
-export class DiskRoom {
-  readonly #directory: string
-  #left = 0
-  #measuredAt = Number.NEGATIVE_INFINITY
-
-  constructor(file: string) {
-    this.#directory = dirname(file)
-  }
-
-  /** Reserves room for a commit. STORE_FULL if there is not enough. */
-  async take(bytes: number): Promise<void> {
+/** Reserves room for a commit. STORE_FULL if it may not fit on the disk: lmdb 3.5.6 corrupts the process memory when a write fails. */
+export function diskRoom(file: string): (bytes: number) => Promise<void> {
+  const directory = dirname(file)
+  let left = 0
+  let measuredAt = Number.NEGATIVE_INFINITY
+  return async (bytes) => {
     const needed = bytes * COPIES + COMMIT_BYTES
-    const isOld = performance.now() - this.#measuredAt > BELIEVED_MS
-    if (isOld || this.#left < needed) {
-      const { bavail, bsize } = await statfs(this.#directory)
-      this.#left = bavail * bsize - RESERVE_BYTES
-      this.#measuredAt = performance.now()
+    const isOld = performance.now() - measuredAt > BELIEVED_MS
+    if (isOld || left < needed) {
+      const { bavail, bsize } = await statfs(directory)
+      left = bavail * bsize - RESERVE_BYTES
+      measuredAt = performance.now()
     }
-    if (this.#left < needed) {
-      const detail = `${this.#directory}: a commit needs up to ${needed} more bytes than are free`
+    if (left < needed) {
+      const detail = `${directory}: a commit needs up to ${needed} more bytes than are free`
       throw new TurnstreamError('STORE_FULL', detail)
     }
-    this.#left -= needed
+    left -= needed
   }
 }
 
 /* File errors: of Node, with a code; of LMDB, with a number; of commits, which hold the number in a promise. */
-
-const { errno } = constants
 
 const CODES: Readonly<Record<string, ErrorCode>> = {
   EACCES: 'STORE_READ_ONLY',
@@ -176,14 +169,17 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   MDB_PAGE_NOTFOUND: 'STORE_CORRUPT',
 }
 
-const NAMES = new Map<number, string>([
-  [-30_797, 'MDB_PAGE_NOTFOUND'],
-  [-30_796, 'MDB_CORRUPTED'],
-  [-30_794, 'MDB_VERSION_MISMATCH'],
-  [-30_793, 'MDB_INVALID'],
-  [-30_792, 'MDB_MAP_FULL'],
-  ...Object.entries(errno).map(([name, number]): [number, string] => [number, name]),
-])
+const LMDB_ERRORS = {
+  MDB_PAGE_NOTFOUND: -30_797,
+  MDB_CORRUPTED: -30_796,
+  MDB_VERSION_MISMATCH: -30_794,
+  MDB_INVALID: -30_793,
+  MDB_MAP_FULL: -30_792,
+}
+
+const NAMES = new Map(
+  Object.entries({ ...LMDB_ERRORS, ...constants.errno }).map(([name, number]) => [number, name]),
+)
 
 /** More than one commit needs: a disk with this much free space was not full. */
 const PROBE_BYTES = 1024 * 1024

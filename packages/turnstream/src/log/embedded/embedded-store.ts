@@ -3,7 +3,7 @@ import { type Clock, steadyTime, systemClock } from '@turnstream/core/internal/a
 import type { Orphan } from '@turnstream/core/internal/log/turn-log'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { LocalLog } from '../local-log.ts'
-import { storeClosed } from '../rules.ts'
+import { corrupt, storeClosed } from '../rules.ts'
 import { parseTenantKey } from '../tenants.ts'
 import { migrate } from './compact.ts'
 import { checkTablePages, DATA_FILE, removeCopy, storeError } from './data-file.ts'
@@ -182,10 +182,7 @@ export class EmbeddedStore {
     if (key === undefined) return undefined
     const turn = unlessDamaged(() => this.findTurn(key), null)
     if (turn !== undefined) return turn ?? undefined
-    const missing = new TurnstreamError(
-      'STORE_CORRUPT',
-      `turn ${parseTenantKey(key).id} is missing`,
-    )
+    const missing = corrupt(`turn ${parseTenantKey(key).id} is missing`)
     if (onDamage === undefined) throw missing
     onDamage(missing)
     return undefined

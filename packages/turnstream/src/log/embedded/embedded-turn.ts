@@ -9,6 +9,7 @@ import { offsetOf } from '../offsets.ts'
 import { responseSize } from '../records.ts'
 import {
   appended,
+  corrupt,
   countKnown,
   isSealed,
   type LogState,
@@ -293,7 +294,7 @@ export class EmbeddedTurn extends LocalTurn {
   #missing(seq: number): TurnstreamError {
     if (this.removal !== undefined) return this.refusal(this.removal)
     const { turnId } = this.#facts
-    return new TurnstreamError('STORE_CORRUPT', `event ${seq} of turn ${turnId} is missing`)
+    return corrupt(`event ${seq} of turn ${turnId} is missing`)
   }
 
   protected override outputsAfter(seq: number): readonly log.OutputRecord[] {

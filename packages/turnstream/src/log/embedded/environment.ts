@@ -1,7 +1,8 @@
 import { crc32 } from 'node:zlib'
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { Database, Key, RangeOptions, RootDatabase, RootDatabaseOptions } from 'lmdb'
-import { checkDataFile, DiskRoom, PRIVATE, storeError } from './data-file.ts'
+import { corrupt } from '../rules.ts'
+import { checkDataFile, diskRoom, PRIVATE, storeError } from './data-file.ts'
 import type { SyncPolicy } from './open.ts'
 
 export const FORMAT_VERSION = 2
@@ -53,13 +54,13 @@ const CREATING = 2 * (TABLE_NAMES.length + 1)
 export class Environment {
   readonly file: string
   readonly tables: Tables
-  readonly #room: DiskRoom
+  readonly #reserve: (bytes: number) => Promise<void>
   readonly #root: RootDatabase<string>
 
   private constructor(file: string, root: RootDatabase<string>, tables: Tables) {
     this.file = file
     this.#root = root
-    this.#room = new DiskRoom(file)
+    this.#reserve = diskRoom(file)
     this.tables = tables
   }
 
@@ -94,7 +95,7 @@ export class Environment {
   async #checkFormat(transactions: number): Promise<void> {
     const stored = readFormat(this.#root)
     if (stored === undefined) {
-      if (transactions > CREATING) throw damaged(this.file, 'its format is missing')
+      if (transactions > CREATING) throw corrupt(`${this.file}: its format is missing`)
       await this.#writeFormat()
     } else if (stored !== String(FORMAT_VERSION)) {
       throw versionError(this.file, stored)
@@ -102,7 +103,7 @@ export class Environment {
   }
 
   async #writeFormat(): Promise<void> {
-    await this.#room.take(0)
+    await this.#reserve(0)
     await plainStore(this.#root).put('format', String(FORMAT_VERSION))
   }
 
@@ -112,7 +113,7 @@ export class Environment {
       const values = await createValues(writes)
       let bytes = 0
       for (const value of values) bytes += value?.length ?? 0
-      await this.#room.take(bytes)
+      await this.#reserve(bytes)
       await this.#root.batch(() => {
         for (const [at, { table, key }] of writes.entries()) table.write(key, values[at])
       })
@@ -191,11 +192,11 @@ export function openTables(root: RootDatabase<string>): Tables {
 export function checkTables(file: string, tables: Tables, existing: ReadonlySet<string>): void {
   for (const table of Object.values(tables)) {
     if (existing.size > 0 && !existing.has(table.name)) {
-      throw damaged(file, `table ${table.name} is missing`)
+      throw corrupt(`${file}: table ${table.name} is missing`)
     }
     const [first] = table.getKeys({ limit: 1 })
     if ((first === undefined) !== (table.entryCount === 0)) {
-      throw damaged(file, `table ${table.name} is unreadable`)
+      throw corrupt(`${file}: table ${table.name} is unreadable`)
     }
   }
 }
@@ -208,10 +209,6 @@ export function unlessDamaged<T, Other = undefined>(read: () => T, other?: Other
     if (!hasCode(error, 'STORE_CORRUPT')) throw error
     return other as Other
   }
-}
-
-function damaged(file: string, detail: string): TurnstreamError {
-  return new TurnstreamError('STORE_CORRUPT', `${file}: ${detail}`)
 }
 
 /** Checksum prefix: eight hexadecimal digits for text, four bytes for binary values. */
@@ -247,8 +244,7 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
   getListed(key: Key): Value {
     const value = this.get(key)
     if (value !== undefined) return value
-    const detail = `record ${JSON.stringify(key)} of table ${this.name} is not in its place`
-    throw new TurnstreamError('STORE_CORRUPT', detail)
+    throw corrupt(`record ${JSON.stringify(key)} of table ${this.name} is not in its place`)
   }
 
   *getRange(options: RangeOptions): Generator<{ readonly key: Key; readonly value: Value }> {
@@ -306,15 +302,14 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
   #read(key: Key, stored: Value): Value {
     const value = this.unseal(stored, this.#seedOf(key))
     if (value !== undefined) return value
-    const detail = `record ${JSON.stringify(key)} of table ${this.name} is damaged`
-    throw new TurnstreamError('STORE_CORRUPT', detail)
+    throw corrupt(`record ${JSON.stringify(key)} of table ${this.name} is damaged`)
   }
 
   /** LMDB detects some damage itself and fails to read a page. Then every read of its transaction fails: it is ended. */
   #unreadable(error: unknown): TurnstreamError {
     if (error instanceof TurnstreamError) return error
     this.#db.resetReadTxn()
-    return new TurnstreamError('STORE_CORRUPT', `table ${this.name} is unreadable`, {
+    return corrupt(`table ${this.name} is unreadable`, {
       cause: error,
     })
   }

@@ -1,4 +1,5 @@
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { corrupt } from '../rules.ts'
 import { sameError } from './data-file.ts'
 import type { StoreFiles } from './directory.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
@@ -330,7 +331,7 @@ function* parseEntry(text: string): Generator<JournalLines> {
     const [, number, first, count] = SECTION.exec(lines[at] ?? '') ?? []
     const end = at + 1 + Number(count)
     if (count === undefined || end > lines.length) {
-      throw new TurnstreamError('STORE_CORRUPT', 'a journal entry is malformed')
+      throw corrupt('a journal entry is malformed')
     }
     yield { number: Number(number), first: Number(first), lines: lines.slice(at + 1, end) }
     at = end

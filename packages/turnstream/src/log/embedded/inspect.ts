@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { TurnstreamError, withoutSummary } from '@turnstream/core/internal/protocol/errors'
 import { decodeChunk } from '@turnstream/core/internal/protocol/event-codec'
 import type { Key } from 'lmdb'
+import { corrupt } from '../rules.ts'
 import { checkDataFile, checkTablePages, DATA_FILE, statFile, storeError } from './data-file.ts'
 import { lockDirectory, lockPath, STORE_FILES } from './directory.ts'
 import {
@@ -75,13 +76,7 @@ async function readAll(file: string, onProgress: OnProgress): Promise<Verificati
   }
 }
 
-interface Verification {
-  readonly records: number
-  readonly turns: number
-  readonly damagedRecords: number
-  readonly damagedTurns: number
-  readonly findings: readonly string[]
-}
+type Verification = Awaited<ReturnType<typeof verify>>
 
 /** Called periodically with the number of records read and the total. */
 export type OnProgress = (done: number, total: number) => void
@@ -90,7 +85,7 @@ const MAX_FINDINGS = 5
 const STEP_RECORDS = 500
 
 /** Reads each turn with its logs, then every record. Counts damage and continues. */
-async function verify(tables: Tables, onProgress: OnProgress): Promise<Verification> {
+async function verify(tables: Tables, onProgress: OnProgress) {
   const all = Object.values(tables)
   const turns = tables.turns.entryCount
   const records = all.reduce((sum, { entryCount }) => sum + entryCount, 0)
@@ -176,8 +171,4 @@ function checkEvents({ chunks }: Tables, { number, state }: StoredTurn): void {
     next += decodeChunk(unpackLines(value).join('\n')).length
   }
   if (sealed && next !== head + 1) throw corrupt(`event ${next} is missing`)
-}
-
-function corrupt(detail: string): TurnstreamError {
-  return new TurnstreamError('STORE_CORRUPT', detail)
 }

@@ -1,8 +1,8 @@
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import type { Key } from 'lmdb'
 import { type ExpiringValue, LocalKeyedRecords, lastExpiry } from '../keyed-records.ts'
 import type { LocalLog } from '../local-log.ts'
+import { corrupt } from '../rules.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { TenantKeys } from './stored-turn.ts'
 
@@ -92,5 +92,5 @@ function parseValues(text: string | undefined): readonly ExpiringValue[] {
   if (Array.isArray(values) && values.every(Array.isArray)) {
     return values as unknown as ExpiringValue[]
   }
-  throw new TurnstreamError('STORE_CORRUPT', 'a stored keyed record is malformed')
+  throw corrupt('a stored keyed record is malformed')
 }

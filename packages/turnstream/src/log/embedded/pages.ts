@@ -2,6 +2,7 @@ import { fstatSync, readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { isSliceOver, nextSlice } from '@turnstream/core/internal/async/time-slice'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import { corrupt } from '../rules.ts'
 
 /*
  * The pages of an LMDB file (data format 2). A page starts with its number, the transaction that wrote it, flags, and
@@ -263,6 +264,6 @@ class PageWalk {
   }
 
   #corrupt(detail: string): TurnstreamError {
-    return new TurnstreamError('STORE_CORRUPT', `${this.#file}: ${detail}`)
+    return corrupt(`${this.#file}: ${detail}`)
   }
 }

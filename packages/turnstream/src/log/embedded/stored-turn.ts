@@ -1,11 +1,10 @@
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
 import type { Key } from 'lmdb'
 import type { TurnValues } from '../keyed-records.ts'
 import type { ThreadPlace } from '../paging.ts'
 import type { TurnFacts } from '../records.ts'
-import type { WriteState } from '../rules.ts'
+import { corrupt, type WriteState } from '../rules.ts'
 
 export interface StoredFacts extends TurnFacts {
   /** Identifies the turn in the keys of its logs: short and never reused. */
@@ -65,7 +64,7 @@ export function parseTurn(text: string): StoredTurn {
       ? turn
       : { ...turn, approvals: undefined, values: valuesOf(approvals) }) as unknown as StoredTurn
   }
-  throw new TurnstreamError('STORE_CORRUPT', 'a stored turn is malformed')
+  throw corrupt('a stored turn is malformed')
 }
 
 /** Of a turn that an earlier version stored: its keyed records were answers to approvals. */

@@ -1,10 +1,10 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { nextSlice } from '@turnstream/core/internal/async/time-slice'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { decodeChunk, EventEncoder } from '@turnstream/core/internal/protocol/event-codec'
 import type { StreamEvent } from '@turnstream/core/internal/protocol/stream-event'
 import { type EpochStart, epochOf } from '../offsets.ts'
 import { CHUNK_RECORDS, checkLength, StoredEvent } from '../records.ts'
+import { corrupt } from '../rules.ts'
 import type { ByteTable, Write } from './environment.ts'
 import type { JournalEntry, JournalLines } from './group-commit.ts'
 
@@ -212,8 +212,7 @@ export class TurnEvents {
   restoreLines({ first, lines }: JournalLines, epochs: readonly EpochStart[]): void {
     for (const [index, line] of lines.entries()) {
       const seq = first + index
-      if (seq > this.#end)
-        throw new TurnstreamError('STORE_CORRUPT', `event ${this.#end} is missing`)
+      if (seq > this.#end) throw corrupt(`event ${this.#end} is missing`)
       if (seq < this.#end) continue
       const epoch = epochOf(epochs, seq)
       // In older versions, long lines did not end a chunk. What follows may use the templates before them.
@@ -290,7 +289,7 @@ export class Chunks {
 
   #load(number: number, first: number, epochs: readonly EpochStart[]): RecordRun {
     const bytes = this.table.get([number, first])
-    if (bytes === undefined) throw new TurnstreamError('STORE_CORRUPT', 'a chunk is missing')
+    if (bytes === undefined) throw corrupt('a chunk is missing')
     const records = decodeRecords(unpackLines(bytes), first, epochOf(epochs, first))
     const run = { first, records }
     this.keep(number, run)
@@ -322,7 +321,7 @@ export function unpackLines(bytes: Uint8Array): string[] {
   try {
     return inflateRawSync(bytes).toString().split('\n')
   } catch (error) {
-    throw new TurnstreamError('STORE_CORRUPT', 'a chunk cannot be decompressed', { cause: error })
+    throw corrupt('a chunk cannot be decompressed', { cause: error })
   }
 }
 

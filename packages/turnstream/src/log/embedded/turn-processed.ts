@@ -3,7 +3,7 @@ import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { type EpochStart, formatOffset, offsetOf } from '../offsets.ts'
 import { newestOutputs, ProcessedView, StoredOutput } from '../records.ts'
-import type { LogState } from '../rules.ts'
+import { corrupt, type LogState } from '../rules.ts'
 import type { Table, Write } from './environment.ts'
 
 interface Snapshot {
@@ -98,7 +98,7 @@ export class TurnProcessed {
 }
 
 function missing(): TurnstreamError {
-  return new TurnstreamError('STORE_CORRUPT', 'a stored snapshot is missing')
+  return corrupt('a stored snapshot is missing')
 }
 
 type Envelope = [number, string, string, number, 0 | 1, number | undefined]
@@ -114,7 +114,7 @@ function parse(text: string, epochs: readonly EpochStart[]): Snapshot {
   const end = text.indexOf('\n')
   const head = parseJsonSafe(text.slice(0, end))
   if (!Array.isArray(head) || typeof head[0] !== 'number' || typeof head[1] !== 'string') {
-    throw new TurnstreamError('STORE_CORRUPT', 'a stored snapshot is malformed')
+    throw corrupt('a stored snapshot is malformed')
   }
   const [seq, key, eventId, timestamp, isQuoted, firstSeq = 1] = head as Envelope
   const body = text.slice(end + 1)

@@ -1,6 +1,6 @@
 import { hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { EpochStart } from '../offsets.ts'
-import type { HeadState } from '../rules.ts'
+import { corrupt, type HeadState } from '../rules.ts'
 
 /* Parses replies of the server and converts its errors. */
 
@@ -83,10 +83,6 @@ export function scored(reply: unknown): Scored[] {
   })
 }
 
-export function corrupt(detail: string): TurnstreamError {
-  return new TurnstreamError('STORE_CORRUPT', detail)
-}
-
 /** The result, or `other` if what it is read from is damaged. */
 export async function unlessDamaged<T, Other>(result: Promise<T>, other: Other) {
   try {
@@ -133,7 +129,7 @@ export function storeError(error: unknown): TurnstreamError {
   const detail = withoutQuotes(error instanceof Error ? error.message || error.name : String(error))
   const cause = { cause: error }
   if (word === 'OOM') return new TurnstreamError('STORE_FULL', detail, cause)
-  if (word === 'WRONGTYPE') return new TurnstreamError('STORE_CORRUPT', detail, cause)
+  if (word === 'WRONGTYPE') return corrupt(detail, cause)
   if (word === undefined || PASSING.has(word) || REFUSED.has(word)) {
     return new TurnstreamError('STORE_UNAVAILABLE', detail, cause)
   }

@@ -3,13 +3,12 @@ import { type ErrorCode, hasCode, TurnstreamError } from '@turnstream/core/inter
 import { EventDecoder } from '@turnstream/core/internal/protocol/event-codec'
 import { type EpochStart, offsetOf, resume, START } from '../offsets.ts'
 import { ProcessedView, StoredEvent, StoredOutput } from '../records.ts'
-import { type HeadState, isRetryable, type LogState } from '../rules.ts'
+import { corrupt, type HeadState, isRetryable, type LogState } from '../rules.ts'
 import { type Block, type LogSource, Waiters } from '../tail.ts'
 import type { ChangeNotifier } from './change-notifier.ts'
 import type { RedisClient } from './client.ts'
 import type { RunKeys, TurnKeys } from './keys.ts'
 import {
-  corrupt,
   type Entry,
   list,
   parseEntries,

@@ -2,11 +2,11 @@ import type { Lease, TurnRecord } from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { isRecord, parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import { type Outcome, turnRecord } from '../records.ts'
-import { checkEpoch, type HeadState, turnGone } from '../rules.ts'
+import { checkEpoch, corrupt, type HeadState, turnGone } from '../rules.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys } from './keys.ts'
 import type { RedisStore } from './open.ts'
-import { corrupt, list, parseFields, parseState, text } from './replies.ts'
+import { list, parseFields, parseState, text } from './replies.ts'
 import { READ_META } from './scripts/turn.ts'
 
 export interface LogMeta {
