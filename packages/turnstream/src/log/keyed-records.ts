@@ -4,9 +4,9 @@ import type {
   Lease,
   TurnLog,
 } from '@turnstream/core/internal/log/turn-log'
-import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
+import type { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { LocalLog } from './local-log.ts'
-import { checkId, hasLoneSurrogate } from './records.ts'
+import { checkId, hasLoneSurrogate, invalid } from './records.ts'
 
 export const MAX_VALUES = 16
 export const MAX_TURN_KEYS = 200
@@ -26,8 +26,7 @@ export const NO_VALUES: TurnValues = []
 /** Throws RECORD_INVALID for a record of the tenant that no store accepts. */
 export function checkTenantRecord(key: string, value: string, ttlMs: number): void {
   checkRecord(key, value, MAX_VALUE_CHARS)
-  if (Number.isSafeInteger(ttlMs) && ttlMs > 0) return
-  throw new TurnstreamError('RECORD_INVALID', `ttlMs is ${ttlMs}`)
+  if (!Number.isSafeInteger(ttlMs) || ttlMs < 1) throw invalid(`ttlMs is ${ttlMs}`)
 }
 
 /** Throws RECORD_INVALID for a record of a turn that no store accepts. */
@@ -38,16 +37,14 @@ export function checkTurnRecord(key: string, value: string): void {
 function checkRecord(key: string, value: string, maxChars: number): void {
   checkId('key', key)
   if (value.length <= maxChars && !hasLoneSurrogate(value)) return
-  const detail = `a value must have at most ${maxChars} characters of valid Unicode`
-  throw new TurnstreamError('RECORD_INVALID', detail)
+  throw invalid(`a value must have at most ${maxChars} characters of valid Unicode`)
 }
 
 /** Throws RECORD_INVALID for keys that cannot be read together. */
 export function checkKeys(keys: readonly string[]): void {
   for (const key of keys) checkId('key', key)
   if (keys.length <= MAX_KEYS_READ) return
-  const detail = `${keys.length} keys; at most ${MAX_KEYS_READ} can be read at once`
-  throw new TurnstreamError('RECORD_INVALID', detail)
+  throw invalid(`${keys.length} keys; at most ${MAX_KEYS_READ} can be read at once`)
 }
 
 export function liveValues(values: readonly ExpiringValue[], now: number): ExpiringValue[] {
@@ -68,7 +65,7 @@ function withValue(values: TurnValues = NO_VALUES, key: string, value: string): 
 }
 
 export function tooManyKeys(): TurnstreamError {
-  return new TurnstreamError('RECORD_INVALID', `a turn has at most ${MAX_TURN_KEYS} keyed records`)
+  return invalid(`a turn has at most ${MAX_TURN_KEYS} keyed records`)
 }
 
 /** A century, for stores that never expire turns. */
@@ -136,10 +133,10 @@ export abstract class LocalKeyedRecords implements KeyedRecords {
       if (findValue(values, key) === undefined) {
         if (turn.state.logs.events.sealed || cancelReason !== undefined) return { isAdded: false }
         turn.decide({ values: withValue(values, key, value) })
-        await this.turns.store(turn)
+        await this.turns.persist(turn)
         return { isAdded: true, value }
       }
-      await this.turns.store(turn)
+      await this.turns.persist(turn)
     }
   }
 

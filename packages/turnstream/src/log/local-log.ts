@@ -105,7 +105,7 @@ export abstract class LocalLog<Turn extends LocalTurn = LocalTurn> {
   /** The turn as decided, also if only its record is left. */
   protected abstract decided(turnId: string): Turn | undefined
   /** Resolves when what was decided about the turn is stored. */
-  abstract store(turn: Turn, undo?: () => void): Promise<void>
+  abstract persist(turn: Turn, undo?: () => void): Promise<void>
   /** Keeps a turn in memory until the returned function is called, once. */
   protected abstract hold(turn: Turn): () => void
 
@@ -115,7 +115,7 @@ export abstract class LocalLog<Turn extends LocalTurn = LocalTurn> {
     const { until } = turn
     turn.decide({ owner }, state)
     turn.until = state.until
-    await this.store(turn, () => {
+    await this.persist(turn, () => {
       turn.until = until
     })
     return leaseOf(turn, state, this.#clock.now() + leaseMs)
@@ -147,7 +147,7 @@ export abstract class LocalLog<Turn extends LocalTurn = LocalTurn> {
     const turn = this.existing(turnId)
     if (turn.state.logs.events.sealed) return false
     if (turn.facts.cancelReason === undefined) turn.decide({ cancelReason: reason })
-    await this.store(turn)
+    await this.persist(turn)
     return true
   }
 

@@ -293,7 +293,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     return this.turns.get(turnId)
   }
 
-  override async store(): Promise<void> {}
+  override async persist(): Promise<void> {}
 
   protected override hold(): () => void {
     return () => {}

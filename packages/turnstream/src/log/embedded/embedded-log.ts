@@ -2,11 +2,11 @@ import { monotonicNow } from '@turnstream/core/internal/async/clock'
 import type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 import type * as log from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import { LocalLog } from '../local-log.ts'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
-import { checkId, checkTurn, damagedTurn, turnRecord } from '../records.ts'
+import { checkTurn, damagedTurn, turnRecord } from '../records.ts'
 import {
   checkReplaceable,
+  corrupt,
   firstState,
   isSealed,
   leaseOf,
@@ -16,7 +16,7 @@ import {
 import { tailLog } from '../tail.ts'
 import { checkTenant } from '../tenants.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
-import { EmbeddedThreads, type PlaceInThread } from './embedded-threads.ts'
+import { type PlaceInThread, ThreadLog } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
 import { unlessDamaged } from './environment.ts'
 import { EmbeddedKeyedRecords } from './keyed-records.ts'
@@ -36,42 +36,32 @@ import {
  * visible or acknowledged before it is stored. Open turns and those with readers are in memory, once each and by id:
  * building a store key for every token would be too expensive.
  */
-export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
-  readonly keys: TenantKeys
-  readonly threads: EmbeddedThreads
+export class EmbeddedLog extends ThreadLog implements log.TurnLog {
   readonly keyedRecords: log.KeyedRecords
   readonly retentionMs: number
-  readonly #store: EmbeddedStore
   /** The open turn of a thread, as decided. */
   readonly #openOfThread = new Map<string, EmbeddedTurn>()
 
   constructor(store: EmbeddedStore, tenant: string) {
-    super(store.clock)
-    this.keys = new TenantKeys(tenant)
+    super(new TenantKeys(tenant), store)
     this.retentionMs = store.retentionMs
-    this.#store = store
-    this.threads = new EmbeddedThreads(this.keys, store, (threadId) => this.#hasTurns(threadId))
     this.keyedRecords = new EmbeddedKeyedRecords(this, this.keys, store)
   }
 
-  override checkOpen(): void {
-    this.#store.checkOpen()
-  }
-
-  override store(turn: EmbeddedTurn, undo = () => {}): Promise<void> {
-    return this.#store.commits.store(turn, { undo })
+  override persist(turn: EmbeddedTurn, undo = () => {}): Promise<void> {
+    return this.store.commits.store(turn, { undo })
   }
 
   ofTenant(tenant: string): log.TurnLog {
     this.checkOpen()
     checkTenant(tenant)
-    return this.#store.logOf(tenant)
+    return this.store.logOf(tenant)
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
     this.checkOpen()
     checkTurn(turn)
-    const { commits, env, clock } = this.#store
+    const { commits, env, clock } = this.store
     const { turnId, threadId, runId = turnId, owner, request, replaces, contentMs } = turn
     const { keys } = this
     this.#checkNew(turnId, runId)
@@ -79,11 +69,11 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
     const replaced = replaces === undefined ? undefined : this.#replaceable(turn, replaces)
     const now = clock.now()
-    const { ordinal, write } = this.threads.addTurn(turn, now)
-    const number = this.#store.takeNumber()
+    const { ordinal, write } = this.addTurn(turn, now)
+    const number = this.store.takeNumber()
     const ids = { turnId, runId, threadId, number, ordinal }
     const facts = { ...ids, owner, createdAt: now, request, replaces, contentMs, ...NOT_ENDED }
-    const added = new EmbeddedTurn(this.#store, keys, facts, firstState(0), false)
+    const added = new EmbeddedTurn(this.store, keys, facts, firstState(0), false)
     added.until = monotonicNow(clock) + leaseMs
     this.add(added)
     if (runId !== turnId) commits.stage(env.tables.runs, keys.of(runId), turnId)
@@ -93,7 +83,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
         const key = [keys.of(threadId), ordinal]
         const value = formatPlace({ turnId, replacedBy: turn.replacedBy })
         writes.push({ table: env.tables.threadTurns, key, value })
-        if (replaced !== undefined) this.threads.replaceTurns(writes, replaced, { turnId, ordinal })
+        if (replaced !== undefined) this.replaceTurns(writes, replaced, { turnId, ordinal })
       },
       undo: () => this.remove(added),
     })
@@ -103,7 +93,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
   #replaceable(turn: log.NewTurn, replaces: string): StoredFacts | undefined {
     const found = this.decided(replaces)?.facts
     const isInThread = found?.threadId === turn.threadId
-    checkReplaceable(turn, isInThread ? this.threads.placeOf(found) : undefined)
+    checkReplaceable(turn, isInThread ? this.placeOf(found) : undefined)
     return found
   }
 
@@ -114,7 +104,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
 
   /** A run has its own entry only if its id differs from its turn's. */
   #turnOfRun(runId: string): string | undefined {
-    const { commits, env } = this.#store
+    const { commits, env } = this.store
     const turnId = commits.get(env.tables.runs, this.keys.of(runId)) ?? runId
     return this.decided(turnId)?.facts.runId === runId ? turnId : undefined
   }
@@ -124,7 +114,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     name: Name,
     options?: log.WriterOptions<log.NewRecord<Name>>,
   ): log.LogWriter<log.NewRecord<Name>> {
-    return new EmbeddedWriter(lease, name, this.ownTurn(lease), this.#store, options)
+    return new EmbeddedWriter(lease, name, this.ownTurn(lease), this.store, options)
   }
 
   tail<Name extends log.LogName>(turnId: string, name: Name, after: string, signal: StopSignal) {
@@ -146,16 +136,16 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     this.checkOpen()
     const turn = this.#stored(turnId)
     if (turn === undefined || this.#remains(turn) !== 'all') return undefined
-    const response = this.#store.env.tables.responses.get(turn.number)
+    const response = this.store.env.tables.responses.get(turn.number)
     if (response === undefined && turn.responseBytes !== undefined) {
-      throw new TurnstreamError('STORE_CORRUPT', `the Response of turn ${turnId} is missing`)
+      throw corrupt(`the Response of turn ${turnId} is missing`)
     }
     return response
   }
 
   async orphans(limit: number): Promise<log.Orphan[]> {
     this.checkOpen()
-    return this.#store.orphans(limit)
+    return this.store.orphans(limit)
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
@@ -165,7 +155,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
     this.checkOpen()
-    const turnId = this.#store.env.tables.runs.get(this.keys.of(runId))
+    const turnId = this.store.env.tables.runs.get(this.keys.of(runId))
     const record = this.#recordOf(turnId ?? runId)
     return record?.runId === runId ? record : undefined
   }
@@ -175,7 +165,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
     const found: log.ListedTurn[] = []
-    for (const place of this.threads.places(threadId, options.first === 'newest', from)) {
+    for (const place of this.places(threadId, options.first === 'newest', from)) {
       const { replacedBy } = place
       if (replacedBy !== undefined && options.replaced !== true) continue
       const record = this.#listed(threadId, place)
@@ -198,56 +188,35 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
     }, damaged)
   }
 
-  async putThread(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
-    this.checkOpen()
-    checkId('threadId', thread.threadId)
-    return await this.threads.put(thread, replaces)
-  }
-
-  async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
-    this.checkOpen()
-    return this.threads.get(threadId)
-  }
-
-  async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
-    this.checkOpen()
-    return this.threads.list(options)
-  }
-
   /** The threads of all tenants, including damaged records; per tenant, most recently changed last. */
   *allThreads(): Generator<{ readonly tenant: string; readonly threadId: string }> {
     this.checkOpen()
-    yield* indexedThreads(this.#store.env.tables.recency)
+    yield* indexedThreads(this.store.env.tables.recency)
   }
 
   /** The ids of a thread's turns in order. Yields an error for a damaged id. */
   *turnPlaces(threadId: string): Generator<TurnPlace | TurnstreamError> {
     this.checkOpen()
-    for (const place of this.threads.places(threadId)) yield place.damage ?? place
-  }
-
-  async countThreads(): Promise<number> {
-    this.checkOpen()
-    return this.threads.count()
+    for (const place of this.places(threadId)) yield place.damage ?? place
   }
 
   async deleteTurn(turnId: string): Promise<boolean> {
     this.checkOpen()
-    return deleteTurn(this.#store, this, turnId)
+    return deleteTurn(this.store, this, turnId)
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
     this.checkOpen()
-    return deleteThread(this.#store, this, threadId)
+    return deleteThread(this.store, this, threadId)
   }
 
   async storedBytes(): Promise<number> {
     this.checkOpen()
-    return this.#store.storedBytes()
+    return this.store.storedBytes()
   }
 
   close(): Promise<void> {
-    return this.#store.close()
+    return this.store.close()
   }
 
   add(turn: EmbeddedTurn): void {
@@ -296,11 +265,11 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
   find(turnId: string): EmbeddedTurn | undefined {
     const loaded = this.turns.get(turnId)
     if (loaded !== undefined) return loaded
-    const { commits, env } = this.#store
+    const { commits, env } = this.store
     const text = commits.get(env.tables.turns, this.#key(turnId))
     if (text === undefined) return undefined
     const turn = parseTurn(text)
-    return new EmbeddedTurn(this.#store, this.keys, turn, turn.state, true)
+    return new EmbeddedTurn(this.store, this.keys, turn, turn.state, true)
   }
 
   /** Unless it has expired. */
@@ -329,7 +298,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
   #stored(turnId: string): StoredTurn | undefined {
     const loaded = this.turns.get(turnId)?.committed
     if (loaded !== undefined) return loaded
-    const text = this.#store.env.tables.turns.get(this.#key(turnId))
+    const text = this.store.env.tables.turns.get(this.#key(turnId))
     return text === undefined ? undefined : parseTurn(text)
   }
 
@@ -347,14 +316,13 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
   /** STORE_CORRUPT for a turn known to be damaged. */
   #key(turnId: string): string {
     const key = this.keys.of(turnId)
-    if (!this.#store.damaged.has(key)) return key
-    throw new TurnstreamError('STORE_CORRUPT', `turn ${turnId} is damaged`)
+    if (!this.store.damaged.has(key)) return key
+    throw corrupt(`turn ${turnId} is damaged`)
   }
 
-  /** Whether a thread has turns left, as decided. */
-  #hasTurns(threadId: string): boolean {
+  protected override hasTurns(threadId: string): boolean {
     if (this.openTurn(threadId) !== undefined) return true
-    for (const { turnId, damage } of this.threads.places(threadId)) {
+    for (const { turnId, damage } of this.places(threadId)) {
       // An unreadable turn exists until the sweeper removes it.
       if (damage !== undefined) return true
       try {
@@ -370,7 +338,7 @@ export class EmbeddedLog extends LocalLog<EmbeddedTurn> implements log.TurnLog {
   #remains(turn: StoredTurn): 'all' | 'record' | 'nothing' {
     const { state, endedAt, expired, contentUntil = Infinity } = turn
     if (!isSealed(state) || endedAt === undefined) return 'all'
-    const { clock, steadyNow, retentionMs } = this.#store
+    const { clock, steadyNow, retentionMs } = this.store
     const age = clock.now() - endedAt
     if (age >= retentionMs * RECORDS_OUTLIVE_LOGS) return 'nothing'
     return expired || age >= retentionMs || steadyNow() >= contentUntil ? 'record' : 'all'

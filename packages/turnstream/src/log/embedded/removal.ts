@@ -48,12 +48,12 @@ function removeDeleted(store: EmbeddedStore, turn: EmbeddedTurn): Promise<void> 
 
 /** Deletes a thread and its turns. Returns false if there is none. */
 export async function deleteThread(store: EmbeddedStore, log: EmbeddedLog, threadId: string) {
-  const { threads, keys } = log
-  const creation = threads.creationOf(threadId)
+  const { keys } = log
+  const creation = log.creationOf(threadId)
   if (creation === undefined) return false
   // Yields to others between commits. The thread is removed with its last turns, so a turn created meanwhile is
   // deleted with it or starts a new thread.
-  while (threads.creationOf(threadId) === creation) {
+  while (log.creationOf(threadId) === creation) {
     const turns = turnsOf(log, threadId, TURNS_PER_COMMIT + 1)
     const isLast = turns.length <= TURNS_PER_COMMIT
     const removed = turns
@@ -61,7 +61,7 @@ export async function deleteThread(store: EmbeddedStore, log: EmbeddedLog, threa
       .map((turn) =>
         typeof turn === 'string' ? removeDamaged(store, keys, turn) : removeDeleted(store, turn),
       )
-    await Promise.all(isLast ? [...removed, threads.remove(threadId)] : removed)
+    await Promise.all(isLast ? [...removed, log.removeThread(threadId)] : removed)
   }
   return true
 }
@@ -70,7 +70,7 @@ export async function deleteThread(store: EmbeddedStore, log: EmbeddedLog, threa
 function turnsOf(log: EmbeddedLog, threadId: string, limit: number): (EmbeddedTurn | string)[] {
   const open = log.openTurn(threadId)
   const turns: (EmbeddedTurn | string)[] = open === undefined ? [] : [open]
-  for (const { turnId, damage } of log.threads.places(threadId)) {
+  for (const { turnId, damage } of log.places(threadId)) {
     if (turns.length === limit) break
     // A damaged place is removed with the thread.
     if (damage !== undefined || turnId === open?.facts.turnId) continue
@@ -327,7 +327,7 @@ export class Sweeper {
     const { retentionMs, onError } = this.#store
     if (this.#at === undefined && now < this.#nextPassAt) return false
     const due = this.#nextThreads(now - retentionMs)
-    const sweeps = due.map((place) => this.#store.logOf(place.tenant).threads.sweep(place))
+    const sweeps = due.map((place) => this.#store.logOf(place.tenant).sweepThread(place))
     for (const each of await Promise.allSettled(sweeps)) {
       if (each.status === 'rejected') onError(each.reason)
     }
