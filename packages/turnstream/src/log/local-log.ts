@@ -1,4 +1,5 @@
 import { type Clock, monotonicNow } from '@turnstream/core/internal/async/clock'
+import type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 import type * as log from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { offsetOf, resume } from './offsets.ts'
@@ -12,7 +13,7 @@ import {
   turnGone,
   type WriteState,
 } from './rules.ts'
-import { type Block, type LogSource, Waiters } from './tail.ts'
+import { type Block, type LogSource, tailLog, Waiters } from './tail.ts'
 
 /** A turn of a store that decides in this process: as decided, and as visible to readers. */
 export abstract class LocalTurn {
@@ -36,6 +37,9 @@ export abstract class LocalTurn {
   protected abstract eventsAfter(seq: number): Block<log.EventRecord>
   protected abstract outputsAfter(seq: number): readonly log.OutputRecord[]
 
+  /** Reads what readers of the log need, if it is not in memory. */
+  load(_log: log.LogName): void {}
+
   get waiting(): number {
     return this.waiters.events.size + this.waiters.processed.size
   }
@@ -55,7 +59,10 @@ export abstract class LocalTurn {
     return new TurnstreamError(reason.code, this.facts.turnId, { cause: reason })
   }
 
-  source<Name extends log.LogName>(name: Name, release = () => {}): LogSource<log.LogRecord<Name>> {
+  source<Name extends log.LogName>(
+    name: Name,
+    release: () => void,
+  ): LogSource<log.LogRecord<Name>> {
     return {
       resume: (cursor) => resume(cursor, this.visibleLog(name)),
       read: (after) => {
@@ -149,6 +156,26 @@ export abstract class LocalLog<Turn extends LocalTurn = LocalTurn> {
     if (turn.facts.cancelReason === undefined) turn.decide({ cancelReason: reason })
     await this.persist(turn)
     return true
+  }
+
+  tail<Name extends log.LogName>(turnId: string, name: Name, after: string, signal: StopSignal) {
+    const open = () => {
+      const turn = this.#visible(turnId, name)
+      return turn.source(name, this.hold(turn))
+    }
+    return tailLog(name, open, after, signal)
+  }
+
+  async snapshot(turnId: string): Promise<log.TurnSnapshot> {
+    return this.#visible(turnId, 'processed').snapshot()
+  }
+
+  /** For readers: unstored turns do not exist. */
+  #visible(turnId: string, name: log.LogName): Turn {
+    const turn = this.existing(turnId)
+    if (turn.visibleFacts === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    turn.load(name)
+    return turn
   }
 
   cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {

@@ -4,7 +4,6 @@ import {
   steadyTime,
   systemClock,
 } from '@turnstream/core/internal/async/clock'
-import type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 import type * as log from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { DEFAULT_TENANT } from '@turnstream/core/internal/protocol/names'
@@ -32,7 +31,6 @@ import {
   TurnExistsError,
   turnGone,
 } from './rules.ts'
-import { tailLog } from './tail.ts'
 import { Tenants } from './tenants.ts'
 import { StoreWriter, type Taken } from './writer.ts'
 
@@ -129,19 +127,6 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
       if (turn === undefined) throw turnGone(lease.turnId)
       turn.append(lease, name, taken, this.#clock)
     })
-  }
-
-  tail<Name extends log.LogName>(
-    turnId: string,
-    name: Name,
-    after: string,
-    signal: StopSignal,
-  ): log.Tail<log.LogRecord<Name>> {
-    return tailLog(name, () => this.existing(turnId).source(name), after, signal)
-  }
-
-  async snapshot(turnId: string): Promise<log.TurnSnapshot> {
-    return this.existing(turnId).snapshot()
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {

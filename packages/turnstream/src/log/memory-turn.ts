@@ -70,8 +70,7 @@ export class MemoryTurn extends LocalTurn {
     const { entries, first, count, seal } = taken
     const { epoch } = this.state
     const { head, sealed } = this.state.logs[log]
-    const write = { lease, log, first, count, isSeal: seal !== undefined }
-    const known = countKnown({ epoch, head, sealed }, write)
+    const known = countKnown({ epoch, head, sealed }, lease, log, taken)
     const added = known === 0 && count === entries.length ? entries : entries.slice(known, count)
     if (log === 'events') this.#storeEvents(epoch, first + known, added as readonly StreamEvent[])
     else this.#storeOutputs(epoch, first + known, added as readonly log.NewOutput[])

@@ -30,16 +30,12 @@ export const MAX_RECORD_CHARS = 64 * 1024 * 1024
 // is hard to read.
 export const ID_PATTERN = /^[^\s{}\p{Cc}\p{Cs}]{1,200}$/u
 
-function checkIds(turn: log.NewTurn): void {
-  checkId('turnId', turn.turnId)
-  checkId('threadId', turn.threadId)
-  if (turn.runId !== undefined) checkId('runId', turn.runId)
-  if (turn.replacedBy !== undefined) checkId('replacedBy', turn.replacedBy)
-}
-
 /** Throws RECORD_INVALID for a turn that no store can create. */
 export function checkTurn(turn: log.NewTurn): void {
-  checkIds(turn)
+  for (const name of ['turnId', 'threadId', 'runId', 'replacedBy'] as const) {
+    const id = turn[name]
+    if (id !== undefined) checkId(name, id)
+  }
   const { contentMs = 1 } = turn
   if (!Number.isSafeInteger(contentMs) || contentMs < 1) throw invalid(`contentMs is ${contentMs}`)
 }

@@ -3,6 +3,7 @@ import { LOG_NAMES } from '@turnstream/core/internal/log/turn-log'
 import { ERROR_CODES, hasCode, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import type { EpochStart } from './offsets.ts'
 import type { TurnFacts } from './records.ts'
+import type { Taken } from './writer.ts'
 
 /** Who may write what. The scripts of Redis (`redis/scripts/`) implement the same rules. */
 
@@ -41,17 +42,13 @@ export interface HeadState {
   readonly sealed: boolean
 }
 
-export interface Write {
-  readonly lease: log.Lease
-  readonly log: log.LogName
-  readonly first: number
-  readonly count: number
-  readonly isSeal: boolean
-}
-
 /** Returns how many of the records are already stored. Throws if the rest cannot be added. */
-export function countKnown(found: HeadState, write: Write): number {
-  const { lease, log, first, count, isSeal } = write
+export function countKnown<Name extends log.LogName>(
+  found: HeadState,
+  lease: log.Lease,
+  log: Name,
+  { first, count, seal }: Pick<Taken<Name>, 'first' | 'count' | 'seal'>,
+): number {
   const { head, sealed } = found
   checkEpoch(found, lease)
   const known = Math.min(count, Math.max(0, head - first + 1))
@@ -63,7 +60,7 @@ export function countKnown(found: HeadState, write: Write): number {
     throw new TurnstreamError('LOG_SEQUENCE_GAP', detail)
   }
   const last = first + count - 1
-  if (isSeal && !sealed && last < head) {
+  if (seal !== undefined && !sealed && last < head) {
     const detail = `seal with record ${last}, but ${log} has ${head} records`
     throw new TurnstreamError('RECORD_INVALID', detail)
   }

@@ -30,11 +30,11 @@ export function tailLog<Rec extends LogRecord>(
   open: () => LogSource<Rec> | Promise<LogSource<Rec>>,
   after: string,
   signal: StopSignal,
-) {
+): Tail<Rec> {
   let cursor = after
   let hasCaughtUp = false
   let skipped = 0
-  let catchUp = () => {}
+  let catchUp: (() => void) | undefined
   const caughtUp = new Promise<void>((resolve) => {
     catchUp = resolve
   })
@@ -77,7 +77,7 @@ export function tailLog<Rec extends LogRecord>(
         if (changed === undefined && isSliceOver()) await nextSlice()
         if (changed === undefined) continue
         hasCaughtUp = true
-        catchUp()
+        catchUp?.()
         await changed
       }
     } finally {
@@ -95,7 +95,7 @@ export function tailLog<Rec extends LogRecord>(
       return skipped
     },
     [Symbol.asyncIterator]: read,
-  } satisfies Tail<Rec>
+  }
 }
 
 /** Readers that wait for a change. Each is woken once and must wait again. */

@@ -9,7 +9,6 @@ import {
   hasRunOut,
   isSealed,
   leaseOf,
-  type Write,
   type WriteState,
 } from '../../src/log/rules.ts'
 
@@ -17,16 +16,17 @@ const IDS = { turnId: 'turn', runId: 'run', creation: 'first' }
 const TURN = { facts: { turnId: 'turn', runId: 'run' }, creation: 'first' }
 const FIRST = firstState(100)
 
-function write(state: WriteState, [first, count]: [number, number], isSeal = false): Write {
-  return { lease: leaseOf(TURN, state, 100), log: 'events', first, count, isSeal }
+function write(state: WriteState, [first, count]: [number, number], isSeal = false) {
+  const seal = isSeal ? { response: undefined, outcome: undefined } : undefined
+  return { lease: leaseOf(TURN, state, 100), first, count, seal }
 }
 
 function after(state: WriteState, log: LogName, head: number, isSeal = false): WriteState {
   return appended(state, log, head, isSeal)
 }
 
-function known({ epoch, logs }: WriteState, each: Write): number {
-  return countKnown({ epoch, ...logs.events }, each)
+function known({ epoch, logs }: WriteState, each: ReturnType<typeof write>): number {
+  return countKnown({ epoch, ...logs.events }, each.lease, 'events', each)
 }
 
 function code(run: () => unknown): unknown {

@@ -185,7 +185,7 @@ describe('after 10,000 closed tails', () => {
     const turn = new MemoryTurn({ ...ids, owner: 'me', createdAt: 0 }, firstState(1000))
     const leaving = new AbortController()
     const waits = Array.from({ length: 10_000 }, () =>
-      Promise.resolve(turn.source('events').changed(0, leaving.signal)),
+      Promise.resolve(turn.source('events', () => {}).changed(0, leaving.signal)),
     )
     expect(turn.waiting).toBe(10_000)
     leaving.abort()

@@ -1,5 +1,4 @@
 import { monotonicNow } from '@turnstream/core/internal/async/clock'
-import type { StopSignal } from '@turnstream/core/internal/async/on-abort'
 import type * as log from '@turnstream/core/internal/log/turn-log'
 import { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
@@ -13,7 +12,6 @@ import {
   RECORDS_OUTLIVE_LOGS,
   TurnExistsError,
 } from '../rules.ts'
-import { tailLog } from '../tail.ts'
 import { checkTenant } from '../tenants.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { type PlaceInThread, ThreadLog } from './embedded-threads.ts'
@@ -115,21 +113,6 @@ export class EmbeddedLog extends ThreadLog implements log.TurnLog {
     options?: log.WriterOptions<log.NewRecord<Name>>,
   ): log.LogWriter<log.NewRecord<Name>> {
     return new EmbeddedWriter(lease, name, this.ownTurn(lease), this.store, options)
-  }
-
-  tail<Name extends log.LogName>(turnId: string, name: Name, after: string, signal: StopSignal) {
-    const open = () => {
-      const turn = this.#visible(turnId)
-      if (name === 'processed') turn.load()
-      return turn.source(name, this.hold(turn))
-    }
-    return tailLog(name, open, after, signal)
-  }
-
-  async snapshot(turnId: string): Promise<log.TurnSnapshot> {
-    const turn = this.#visible(turnId)
-    turn.load()
-    return turn.snapshot()
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {
@@ -284,13 +267,6 @@ export class EmbeddedLog extends ThreadLog implements log.TurnLog {
     const turn = this.decided(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     if (this.#remains(turn.decided) === 'record') throw new TurnstreamError('TURN_EXPIRED', turnId)
-    return turn
-  }
-
-  /** The same for readers: unstored turns do not exist. */
-  #visible(turnId: string): EmbeddedTurn {
-    const turn = this.existing(turnId)
-    if (turn.committed === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     return turn
   }
 

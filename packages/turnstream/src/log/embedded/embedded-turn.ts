@@ -159,14 +159,14 @@ export class EmbeddedTurn extends LocalTurn {
 
   #take(writer: EmbeddedWriter): void {
     const { log, lease } = writer
-    const { entries, first, count, seal } = writer.take()
+    const taken = writer.take()
+    const { entries, first, count, seal } = taken
     if (count === 0) return
     const { epoch, logs } = this.#state
     const head = this.#heads[log]
     try {
       if (this.isDiscarded) throw turnGone(this.#facts.turnId)
-      const found = { epoch, head, sealed: logs[log].sealed }
-      const known = countKnown(found, { lease, log, first, count, isSeal: seal !== undefined })
+      const known = countKnown({ epoch, head, sealed: logs[log].sealed }, lease, log, taken)
       if (log === 'events') this.events.stage(epoch, entries as StreamEvent[], known, count)
       else this.processed.stage(epoch, entries as log.NewOutput[], first, known, count)
     } catch (error) {
@@ -244,12 +244,12 @@ export class EmbeddedTurn extends LocalTurn {
   /** Reads an open turn at startup. */
   restore(): void {
     this.events.restore(this.#state.logs.events.epochs)
-    this.load()
+    this.load('processed')
   }
 
   /** Reads the snapshots of a turn that another process wrote. */
-  load(): void {
-    if (this.#isLoaded) return
+  override load(log: log.LogName): void {
+    if (this.#isLoaded || log === 'events') return
     this.#isLoaded = true
     try {
       this.processed.restore(this.#state.logs.processed)

@@ -209,15 +209,15 @@ abstract class RedisWriter<Name extends log.LogName> extends StoreWriter<Name> i
   /** The log is not in the expected state. By the rules of `rules.ts`, it may already have part of the batch. */
   refused(state: unknown): void {
     const { lease, log } = this
-    const { first, count, seal } = this.#batch as Taken<Name>
+    const batch = this.#batch as Taken<Name>
+    const { first, count, seal } = batch
     this.interrupted()
     try {
       if (typeof state !== 'string' || state === '') throw turnGone(lease.turnId)
       const found = parseState(state)
-      const isSeal = seal !== undefined
-      const known = countKnown(found, { lease, log, first, count, isSeal })
+      const known = countKnown(found, lease, log, batch)
       // The last record may be stored, but the log not yet sealed.
-      const isUnsealed = isSeal && !found.sealed && known === count
+      const isUnsealed = seal !== undefined && !found.sealed && known === count
       if (isUnsealed) this.#append({ entries: [], first: first + count, count: 0, seal })
       else this.#finish(known)
     } catch (error) {
