@@ -8,11 +8,6 @@ import { checkDataFile, checkTablePages, DATA_FILE, replaceData, storeError } fr
 import { lockDirectory } from './directory.ts'
 import { Environment, openRoot, readFormat, TABLE_NAMES, type Write } from './environment.ts'
 
-export interface Compaction {
-  readonly bytesBefore: number
-  readonly bytesAfter: number
-}
-
 export interface CompactOptions {
   readonly onProgress?: (bytes: number) => void
   readonly clock?: Clock
@@ -21,10 +16,7 @@ export interface CompactOptions {
 const PROGRESS_MS = 200
 
 /** Rewrites the store without free pages: the file never shrinks by itself. STORE_LOCKED while it is in use. */
-export async function compactEmbeddedLog(
-  directory: string,
-  options: CompactOptions = {},
-): Promise<Compaction> {
+export async function compactEmbeddedLog(directory: string, options: CompactOptions = {}) {
   const file = join(directory, DATA_FILE)
   const bytesBefore = await sizeOf(file)
   const unlock = await lockDirectory(directory)

@@ -93,9 +93,8 @@ export abstract class ThreadLog {
       if (places.length <= limit) break
     }
     await Promise.all(gone.map((each) => this.#drop(each)))
-    const { items, nextCursor } = pageOf(found, limit, ({ place }) => place)
-    const threads = items.map(({ record }) => record)
-    return nextCursor === undefined ? { items: threads } : { items: threads, nextCursor }
+    const page = pageOf(found, limit, ({ place }) => place)
+    return { ...page, items: page.items.map(({ record }) => record) }
   }
 
   /** Number of threads; may include recently expired ones. */
