@@ -139,7 +139,7 @@ function programOf(pid: string): string {
   }
 }
 
-/** Below this a commit may fail at any moment; `DiskRoom` keeps a megabyte free. */
+/** Below this a commit may fail at any moment; `diskRoom` keeps a megabyte free. */
 const LEAST_BYTES = 16e6
 const FEW_BYTES = 1e9
 

@@ -159,7 +159,7 @@ function socketDefaults(opening: { readonly isDone: boolean }, { silentAfterMs }
     if (!opening.isDone) return cause
     return Math.min(2 ** Math.min(retries, 10) * 20, MAX_RECONNECT_MS) * (0.5 + Math.random() / 2)
   }
-  // The timeout ends a handshake without a reply. After it, pings keep the socket busy: see `Watch`.
+  // The timeout ends a handshake without a reply. After it, pings keep the socket busy: see `watch`.
   return { reconnectStrategy, socketTimeout: silentAfterMs }
 }
 
