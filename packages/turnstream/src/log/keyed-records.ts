@@ -5,7 +5,7 @@ import type {
   TurnLog,
 } from '@turnstream/core/internal/log/turn-log'
 import type { TurnstreamError } from '@turnstream/core/internal/protocol/errors'
-import type { LocalLog } from './local-log.ts'
+import type { TurnAccess } from './local-log.ts'
 import { checkId, hasLoneSurrogate, invalid } from './records.ts'
 
 export const MAX_VALUES = 16
@@ -78,10 +78,10 @@ export function retainedMs({ retentionMs }: Pick<TurnLog, 'retentionMs'>): numbe
 
 /** Keyed records of one tenant, in stores that decide in this process. Those of a turn are in its record. */
 export abstract class LocalKeyedRecords implements KeyedRecords {
-  protected readonly turns: LocalLog
+  protected readonly turns: TurnAccess
   protected readonly now: () => number
 
-  constructor(turns: LocalLog, now: () => number) {
+  constructor(turns: TurnAccess, now: () => number) {
     this.turns = turns
     this.now = now
   }

@@ -96,6 +96,17 @@ export abstract class LocalTurn {
   }
 }
 
+export interface TurnAccess {
+  checkOpen(): void
+  existing(turnId: string): LocalTurn
+  persist(turn: LocalTurn): Promise<void>
+  waitFor<Found>(
+    lease: log.Lease,
+    signal: AbortSignal,
+    find: (facts: TurnFacts) => Found | undefined,
+  ): Promise<Found>
+}
+
 /** Leases and cancels of the turns of one tenant, for stores that decide in this process. */
 export abstract class LocalLog<Turn extends LocalTurn = LocalTurn> {
   readonly #clock: Clock
@@ -106,13 +117,13 @@ export abstract class LocalLog<Turn extends LocalTurn = LocalTurn> {
     this.#clock = clock
   }
 
-  abstract checkOpen(): void
+  protected abstract checkOpen(): void
   /** The turn as decided, or TURN_UNKNOWN or TURN_EXPIRED. */
-  abstract existing(turnId: string): Turn
+  protected abstract existing(turnId: string): Turn
   /** The turn as decided, also if only its record is left. */
   protected abstract decided(turnId: string): Turn | undefined
   /** Resolves when what was decided about the turn is stored. */
-  abstract persist(turn: Turn, undo?: () => void): Promise<void>
+  protected abstract persist(turn: Turn, undo?: () => void): Promise<void>
   /** Keeps a turn in memory until the returned function is called, once. */
   protected abstract hold(turn: Turn): () => void
 
@@ -179,11 +190,11 @@ export abstract class LocalLog<Turn extends LocalTurn = LocalTurn> {
   }
 
   cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    return this.waitFor(lease, signal, ({ cancelReason }) => cancelReason)
+    return this.#waitFor(lease, signal, ({ cancelReason }) => cancelReason)
   }
 
   /** Waits until a turn visibly has what its owner waits for. */
-  async waitFor<Found>(
+  async #waitFor<Found>(
     lease: log.Lease,
     signal: AbortSignal,
     find: (facts: TurnFacts) => Found | undefined,
@@ -225,5 +236,15 @@ export abstract class LocalLog<Turn extends LocalTurn = LocalTurn> {
       for (const turnId of found) orphans.push({ tenant, turnId })
     }
     return orphans
+  }
+
+  /** For the keyed records of the turns. */
+  protected get accessToTurns(): TurnAccess {
+    return {
+      checkOpen: () => this.checkOpen(),
+      existing: (turnId) => this.existing(turnId),
+      persist: (turn) => this.persist(turn as Turn),
+      waitFor: (...wait) => this.#waitFor(...wait),
+    }
   }
 }

@@ -1,6 +1,6 @@
 import { ExpiryQueue } from '@turnstream/core/internal/async/expiry-queue'
 import { type ExpiringValue, LocalKeyedRecords, lastExpiry, liveValues } from './keyed-records.ts'
-import type { LocalLog } from './local-log.ts'
+import type { TurnAccess } from './local-log.ts'
 
 /** Keys checked per call, so that a million expired values do not block the event loop. */
 const SWEPT_PER_CALL = 100
@@ -16,7 +16,7 @@ export class MemoryKeyedRecords extends LocalKeyedRecords {
   /** Shared by all tenants. */
   readonly #queue: ExpiryQueue<StoredKey>
 
-  constructor(turns: LocalLog, now: () => number, ofDefault?: MemoryKeyedRecords) {
+  constructor(turns: TurnAccess, now: () => number, ofDefault?: MemoryKeyedRecords) {
     super(turns, now)
     this.#queue = ofDefault === undefined ? new ExpiryQueue<StoredKey>() : ofDefault.#queue
   }

@@ -59,7 +59,8 @@ interface MemoryThread {
 /** The reference implementation: the complete contract, nothing durable. */
 export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
   readonly retentionMs: number
-  readonly keyedRecords: MemoryKeyedRecords
+  readonly keyedRecords: log.KeyedRecords
+  readonly #keyedRecords: MemoryKeyedRecords
   readonly #clock: Clock
   /** Setting the system clock forward must not expire every turn at once. */
   readonly #steadyNow: () => number
@@ -77,8 +78,9 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     this.#clock = clock
     this.#steadyNow = steadyTime(clock)
     this.retentionMs = retentionMs
-    const ofDefault = tenants?.of(DEFAULT_TENANT).keyedRecords
-    this.keyedRecords = new MemoryKeyedRecords(this, this.#steadyNow, ofDefault)
+    const ofDefault = tenants === undefined ? undefined : tenants.of(DEFAULT_TENANT).#keyedRecords
+    this.#keyedRecords = new MemoryKeyedRecords(this.accessToTurns, this.#steadyNow, ofDefault)
+    this.keyedRecords = this.#keyedRecords
     this.#tenants = tenants ?? new Tenants<MemoryLog>(this, (_, all) => new MemoryLog(options, all))
   }
 
@@ -138,7 +140,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     this.checkOpen()
     // Called periodically while a server runs, so that data of idle tenants expires too.
     this.#sweep()
-    this.keyedRecords.sweep()
+    this.#keyedRecords.sweep()
     return LocalLog.orphansOf(this.#tenants.entries(), limit)
   }
 
@@ -228,7 +230,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     let sum = 0
     for (const [, each] of this.#tenants.entries()) {
       for (const { bytes } of each.turns.values()) sum += bytes
-      sum += each.keyedRecords.bytes
+      sum += each.#keyedRecords.bytes
     }
     return sum
   }
@@ -242,7 +244,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     }
   }
 
-  override checkOpen(): void {
+  protected override checkOpen(): void {
     if (this.#closed) throw storeClosed()
   }
 
@@ -252,7 +254,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     this.#sweep()
   }
 
-  override existing(turnId: string): MemoryTurn {
+  protected override existing(turnId: string): MemoryTurn {
     this.#enter()
     const turn = this.#turnOf(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
@@ -278,7 +280,7 @@ export class MemoryLog extends LocalLog<MemoryTurn> implements log.TurnLog {
     return this.turns.get(turnId)
   }
 
-  override async persist(): Promise<void> {}
+  protected override async persist(): Promise<void> {}
 
   protected override hold(): () => void {
     return () => {}

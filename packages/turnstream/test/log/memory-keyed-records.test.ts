@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { fakeClock } from '../../../conformance/src/index.ts'
+import type { MemoryKeyedRecords } from '../../src/log/memory-keyed-records.ts'
 import { MemoryLog } from '../../src/server.ts'
 
 test('expired values are removed a few per call, also of idle tenants', async () => {
@@ -18,7 +19,7 @@ test('expired values are removed a few per call, also of idle tenants', async ()
 
 test('a key that is used again and again is queued once', async () => {
   const clock = fakeClock()
-  const keyedRecords = new MemoryLog({ clock }).keyedRecords
+  const keyedRecords = new MemoryLog({ clock }).keyedRecords as MemoryKeyedRecords
   for (let count = 0; count < 5000; count++) {
     await keyedRecords.add('key', 'value', 1000)
     await keyedRecords.consume('key')

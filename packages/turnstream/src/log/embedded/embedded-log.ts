@@ -43,10 +43,10 @@ export class EmbeddedLog extends ThreadLog implements log.TurnLog {
   constructor(store: EmbeddedStore, tenant: string) {
     super(new TenantKeys(tenant), store)
     this.retentionMs = store.retentionMs
-    this.keyedRecords = new EmbeddedKeyedRecords(this, this.keys, store)
+    this.keyedRecords = new EmbeddedKeyedRecords(this.accessToTurns, this.keys, store)
   }
 
-  override persist(turn: EmbeddedTurn, undo = () => {}): Promise<void> {
+  protected override persist(turn: EmbeddedTurn, undo = () => {}): Promise<void> {
     return this.store.commits.store(turn, { undo })
   }
 
@@ -262,7 +262,7 @@ export class EmbeddedLog extends ThreadLog implements log.TurnLog {
     return this.#remains(turn.decided) === 'nothing' ? undefined : turn
   }
 
-  override existing(turnId: string): EmbeddedTurn {
+  protected override existing(turnId: string): EmbeddedTurn {
     this.checkOpen()
     const turn = this.decided(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)

@@ -48,7 +48,7 @@ export abstract class ThreadLog extends LocalLog<EmbeddedTurn> {
     this.store = store
   }
 
-  override checkOpen(): void {
+  protected override checkOpen(): void {
     this.store.checkOpen()
   }
 

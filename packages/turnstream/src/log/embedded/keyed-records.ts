@@ -1,7 +1,7 @@
 import { parseJsonSafe } from '@turnstream/core/internal/protocol/json'
 import type { Key } from 'lmdb'
 import { type ExpiringValue, LocalKeyedRecords, lastExpiry } from '../keyed-records.ts'
-import type { LocalLog } from '../local-log.ts'
+import type { TurnAccess } from '../local-log.ts'
 import { corrupt } from '../rules.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { TenantKeys } from './stored-turn.ts'
@@ -21,7 +21,7 @@ export class EmbeddedKeyedRecords extends LocalKeyedRecords {
   readonly #keys: TenantKeys
   readonly #store: EmbeddedStore
 
-  constructor(turns: LocalLog, keys: TenantKeys, store: EmbeddedStore) {
+  constructor(turns: TurnAccess, keys: TenantKeys, store: EmbeddedStore) {
     super(turns, store.steadyNow)
     this.#keys = keys
     this.#store = store
