@@ -1,9 +1,9 @@
 import { type Lease, LOG_NAMES, type LogName } from '@turnstream/core/internal/log/turn-log'
 import { codeOf, equal } from './assert.ts'
 import { type Given, LONG_MS, SHORT_MS, START } from './given.ts'
-import { readAll, takeFrom } from './reading.ts'
 import { type Added, Model } from './model.ts'
 import type { Random } from './random.ts'
+import { readAll, takeFrom } from './reading.ts'
 import { delta, message, responseDone, turnComplete } from './texts.ts'
 
 const CALLS = 200
