@@ -64,7 +64,7 @@ export const IDLE: Connection = {
 
 const close = ({ hasOpened }: Connection) => ({ ...IDLE, hasOpened })
 
-const hear = (at: Connection, { now, pingMs = at.pingMs }: EventContext) => ({
+const expectNext = (at: Connection, { now, pingMs = at.pingMs }: EventContext) => ({
   ...at,
   pingMs,
   dueAt: now + 2 * pingMs,
@@ -76,7 +76,7 @@ const hear = (at: Connection, { now, pingMs = at.pingMs }: EventContext) => ({
  */
 const connect = (at: Connection, context: EventContext) => {
   const pingMs = Math.min(LONG_MS, 10 * at.delayMs)
-  return hear({ ...at, phase: 'connecting', request: new AbortController(), pingMs }, context)
+  return expectNext({ ...at, phase: 'connecting', request: new AbortController(), pingMs }, context)
 }
 
 const overdueAfter = ({ overdueAt }: Connection, { now }: EventContext) =>
@@ -127,7 +127,7 @@ type Row = Partial<Record<LinkEvent, Step>>
 
 const ACTIVE: Row = {
   close,
-  heard: hear,
+  heard: expectNext,
   lost: lose,
   refused: settle('failed'),
   gone: settle(),
@@ -153,7 +153,7 @@ const TABLE: Record<Phase, Row> = {
         hasOpened: true,
         cause: undefined,
       }
-      return hear(live, context)
+      return expectNext(live, context)
     },
   },
   live: ACTIVE,

@@ -66,13 +66,13 @@ export class CassetteDecoder {
     const { maxBytes } = this.#limits
     this.#bytes += chunk.length
     if (this.#bytes > maxBytes) throw tooLarge(`more than ${maxBytes} bytes`)
-    for (const line of this.#split(() => this.#lines.feed(chunk))) this.#take(line)
+    for (const line of this.#split(() => this.#lines.feed(chunk))) this.#apply(line)
   }
 
   end(): Cassette {
     for (const line of this.#split(() => this.#lines.end())) {
       const isCut = this.#header !== undefined && !parseJson(line).ok
-      if (!isCut) this.#take(line)
+      if (!isCut) this.#apply(line)
     }
     if (this.#header === undefined) throw invalid('it is empty')
     const calls = [...this.#calls.values()].toSorted((a, b) => a.number - b.number)
@@ -89,31 +89,31 @@ export class CassetteDecoder {
     }
   }
 
-  #take(text: string): void {
+  #apply(text: string): void {
     this.#number += 1
     if (this.#number > this.#limits.maxLines) throw tooLarge(`more than ${this.#number - 1} lines`)
     if (text.trim() === '') return
     try {
-      this.#takeLine(parseLine(text))
+      this.#applyLine(parseLine(text))
     } catch (error) {
       if (!(error instanceof LineFault)) throw error
       throw invalid(`line ${this.#number}: ${error.message}`)
     }
   }
 
-  #takeLine(line: Fields): void {
+  #applyLine(line: Fields): void {
     if (this.#header === undefined) {
       this.#header = checkHeader(line)
       return
     }
     const at = line['at']
     if (typeof at !== 'number' || !(at >= 0)) throw new LineFault('at is not a number ≥ 0')
-    if ('event' in line) this.#takeEvent(at, line['event'])
+    if ('event' in line) this.#applyEvent(at, line['event'])
     else if ('output' in line) this.#outputs.push({ at, output: checkOutput(line['output']) })
-    else if ('call' in line) this.#takeCall(at, line['call'], line)
+    else if ('call' in line) this.#applyCall(at, line['call'], line)
   }
 
-  #takeEvent(at: number, given: unknown): void {
+  #applyEvent(at: number, given: unknown): void {
     const event = normalizeEvent(given, { started: this.#items.soFar })
     const fault = streamEventFault(event)
     if (fault !== undefined) throw new LineFault(`event: ${fault}`)
@@ -122,7 +122,7 @@ export class CassetteDecoder {
     this.#events.push({ at, event })
   }
 
-  #takeCall(at: number, number: unknown, line: Fields): void {
+  #applyCall(at: number, number: unknown, line: Fields): void {
     if (!isCallNumber(number)) {
       throw new LineFault(`call is not an integer from 1 to ${MAX_CASSETTE_CALLS}`)
     }

@@ -127,9 +127,9 @@ export function withoutSettings<Settings extends Partial<ModelSettings>>(
 ): Settings {
   if (names.length === 0) return settings
   const { tools, ...rest } = settings
-  const kept = Object.entries(rest).filter(([name]) => !names.includes(name as SettingName))
+  const fields = Object.entries(rest).filter(([name]) => !names.includes(name as SettingName))
   const given = names.includes('strict') ? tools?.map(withoutStrict) : tools
-  return { ...Object.fromEntries(kept), ...(given && { tools: given }) } as Settings
+  return { ...Object.fromEntries(fields), ...(given && { tools: given }) } as Settings
 }
 
 function withoutStrict({ strict: _strict, ...tool }: ToolDefinition): ToolDefinition {

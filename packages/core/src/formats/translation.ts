@@ -315,7 +315,7 @@ export abstract class WriterTranslation implements Translation {
 
   translate(event: unknown): readonly StreamEventPayload[] {
     try {
-      this.take(event)
+      this.apply(event)
     } catch (error) {
       const reason = error instanceof Malformed ? error.message : 'it is malformed'
       this.failMalformed(reason, event)
@@ -329,7 +329,7 @@ export abstract class WriterTranslation implements Translation {
   }
 
   /** Throws `Malformed` before writing anything of the event. */
-  protected abstract take(event: unknown): void
+  protected abstract apply(event: unknown): void
 
   /** Nothing more follows in the response. */
   protected close(fault?: ErrorObject): void {

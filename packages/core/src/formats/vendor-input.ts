@@ -42,7 +42,7 @@ export class VendorInput {
     try {
       if (!this.#hasBegun) this.#begin(chunk)
       if (this.fault !== undefined || this.#decoder === undefined) return
-      for (const record of this.#decoder.feed(chunk)) this.#take(record)
+      for (const record of this.#decoder.feed(chunk)) this.#apply(record)
     } catch (error) {
       // A limit of the decoder was exceeded.
       this.#fail(error)
@@ -53,13 +53,13 @@ export class VendorInput {
   end(): void {
     if (this.fault !== undefined || this.#decoder === undefined) return
     try {
-      for (const record of this.#decoder.end()) if (isReadable(record)) this.#take(record)
+      for (const record of this.#decoder.end()) if (isReadable(record)) this.#apply(record)
     } catch (error) {
       this.#fail(error)
     }
   }
 
-  #take(record: InputRecord): void {
+  #apply(record: InputRecord): void {
     if (this.fault !== undefined) return
     this.position += 1
     const text = typeof record === 'string' ? record : record.data
@@ -136,7 +136,7 @@ export class VendorReader {
   feed(chunk: Uint8Array): readonly StreamEventPayload[] {
     if (this.#isOver) return []
     this.#input.feed(chunk)
-    return this.#input.fault === undefined ? this.#take() : this.end()
+    return this.#input.fault === undefined ? this.#drain() : this.end()
   }
 
   /** The input ended or failed: ends an open response truthfully. */
@@ -150,7 +150,7 @@ export class VendorReader {
       message: `event ${fault.at} is malformed: ${fault.reason}`,
     }
     this.#add(this.#translation.end(reason ?? malformed))
-    return this.#take()
+    return this.#drain()
   }
 
   /** Most chunks hold one event, whose payloads are passed on without a copy. */
@@ -161,7 +161,7 @@ export class VendorReader {
     else this.#payloads = this.#own = [...this.#payloads, ...payloads]
   }
 
-  #take(): readonly StreamEventPayload[] {
+  #drain(): readonly StreamEventPayload[] {
     const payloads = this.#payloads
     this.#payloads = NONE
     return payloads

@@ -30,7 +30,7 @@ function decodeEvent(json: unknown): ToyEvent {
 
 /** read.ts */
 class ToyTranslation extends WriterTranslation {
-  protected take(json: unknown): void {
+  protected apply(json: unknown): void {
     const event = decodeEvent(json)
     if ('bye' in event) return this.writer.finish('stop', event.bye)
     this.writer.openItem('text', 'message', { origin: 'agent' })

@@ -39,7 +39,7 @@ export class AgentTurn {
 
   /** Returns the messages to translate in place of this one. */
   admit(message: Incoming): readonly Incoming[] {
-    return this.#unseen.take(message).flatMap((each) => {
+    return this.#unseen.apply(message).flatMap((each) => {
       this.#track(each)
       return this.#limits.apply(each) ?? []
     })

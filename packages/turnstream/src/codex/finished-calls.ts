@@ -14,7 +14,7 @@ export class FinishedCalls {
     this.#silence = new IdleTimer(quietMs, clock, onQuiet)
   }
 
-  take(method: string, payloads: readonly StreamEventPayload[]): void {
+  apply(method: string, payloads: readonly StreamEventPayload[]): void {
     this.#hasResponseEvents ||= isResponseEvent(method) && payloads.length > 0
     for (const payload of payloads) this.#track(payload)
     if (this.#hasResponseEvents && this.#hasFinished && this.#open.size === 0) {

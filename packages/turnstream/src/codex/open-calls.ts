@@ -35,7 +35,7 @@ export class OpenCalls {
   }
 
   /** Takes each message when it arrives. Returns whether it is a call. */
-  take({ method, id, params }: Incoming): boolean {
+  apply({ method, id, params }: Incoming): boolean {
     const isCall = method === CALL
     if (method === RESPONSE_END) {
       this.#hasResponseEnded = true

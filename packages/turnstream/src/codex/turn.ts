@@ -159,7 +159,7 @@ export class CodexTurn {
     if (agent?.isBusy) this.#silence.endWait()
     else this.#silence.startWait()
     for (const each of admitted) this.#keep(each)
-    return agent === undefined ? this.#openCalls.take(message) : agent.takes(message)
+    return agent === undefined ? this.#openCalls.apply(message) : agent.takes(message)
   }
 
   #keep(message: Incoming): void {
@@ -199,7 +199,7 @@ export class CodexTurn {
     if (next === QUIET) return translation.end()
     if ('code' in next) return translation.end(next)
     const payloads = this.#translate(next)
-    this.#finishedCalls.take(next.method, payloads)
+    this.#finishedCalls.apply(next.method, payloads)
     return payloads
   }
 

@@ -15,15 +15,15 @@ export class UnseenCommands {
     this.#directory = directory
   }
 
-  take(message: Incoming): readonly Incoming[] {
+  apply(message: Incoming): readonly Incoming[] {
     const { item } = message.params
     if (!isRecord(item)) return [message]
-    if (message.method === RAW_ITEM) return this.#takeRaw(message, item)
+    if (message.method === RAW_ITEM) return this.#applyRaw(message, item)
     this.#calls.delete(item['id'])
     return this.#shown.has(item['id']) ? [] : [message]
   }
 
-  #takeRaw(message: Incoming, item: Params): readonly Incoming[] {
+  #applyRaw(message: Incoming, item: Params): readonly Incoming[] {
     const { type, name, call_id } = item
     if (type === 'function_call' && name === COMMAND_TOOL) this.#calls.set(call_id, item)
     const call = type === 'function_call_output' ? this.#calls.get(call_id) : undefined

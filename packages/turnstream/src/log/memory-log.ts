@@ -368,7 +368,7 @@ class MemoryWriter<Name extends log.LogName> extends StoreWriter<Name> {
     this.#isWoken = true
     queueMicrotask(() => {
       this.#isWoken = false
-      const taken = this.take()
+      const taken = this.drain()
       if (taken.count === 0) return
       try {
         this.#append(taken)

@@ -118,7 +118,7 @@ export abstract class StoreWriter<Name extends log.LogName>
   }
 
   /** Returns up to `max` waiting records to store now; none while some are in flight. */
-  take(max = Infinity): Taken<Name> {
+  drain(max = Infinity): Taken<Name> {
     const isBusy = this.#taken > 0
     const count = isBusy || this.isOver ? 0 : Math.min(max, this.#entries.length)
     const entries = count === this.#entries.length ? this.#entries : this.#entries.slice(0, count)

@@ -137,7 +137,7 @@ describe('a command without an item', () => {
     const commands = new UnseenCommands('/work')
     return messages.flatMap(([method, item]) => {
       const message: Incoming = { method, params: { item }, size: 1 }
-      return commands.take(message).map((each) => [each.method, each.params['item']])
+      return commands.apply(message).map((each) => [each.method, each.params['item']])
     })
   }
   const raw = (item: unknown) => ['rawResponseItem/completed', item] as [string, unknown]

@@ -25,7 +25,7 @@ export class RelayWriter<Name extends LogName> extends StoreWriter<Name> {
   }
 
   async #send(): Promise<void> {
-    for (let taken = this.take(); taken.count > 0; taken = this.take()) {
+    for (let taken = this.drain(); taken.count > 0; taken = this.drain()) {
       try {
         await this.#store({ ...taken, entries: taken.entries.slice(0, taken.count) })
       } catch (error) {

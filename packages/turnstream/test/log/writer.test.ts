@@ -23,8 +23,8 @@ class TestWriter extends StoreWriter<'events'> {
     this.ends += 1
   }
 
-  override take(max?: number): Taken<'events'> {
-    return super.take(max)
+  override drain(max?: number): Taken<'events'> {
+    return super.drain(max)
   }
 
   override stored(count?: number): void {
@@ -37,7 +37,7 @@ class TestWriter extends StoreWriter<'events'> {
 
   /** Takes what waits, and has it stored. */
   store(max?: number): number {
-    const { count } = this.take(max)
+    const { count } = this.drain(max)
     this.stored()
     return count
   }
@@ -84,12 +84,12 @@ describe('L7 a batch', () => {
   test('contains all pending records in order, with one batch in flight', () => {
     const writer = open()
     const events = writeTo(writer, 1, 3)
-    expect(writer.take()).toEqual({ entries: events, first: 1, count: 3, seal: undefined })
+    expect(writer.drain()).toEqual({ entries: events, first: 1, count: 3, seal: undefined })
     writeTo(writer, 4, 5)
-    expect(writer.take().count).toBe(0)
+    expect(writer.drain().count).toBe(0)
     expect(writer.waiting).toBe(5)
     writer.stored()
-    expect(writer.take()).toMatchObject({ first: 4, count: 2 })
+    expect(writer.drain()).toMatchObject({ first: 4, count: 2 })
     expect(writer.wakes).toBe(5)
   })
 
@@ -97,7 +97,7 @@ describe('L7 a batch', () => {
     const writer = open()
     const events = writeTo(writer, 1, 600)
     const sizes: number[] = []
-    for (let taken = writer.take(256); taken.count > 0; taken = writer.take(256)) {
+    for (let taken = writer.drain(256); taken.count > 0; taken = writer.drain(256)) {
       expect(taken.entries.slice(0, taken.count)).toEqual(
         events.slice(taken.first - 1, taken.first - 1 + taken.count),
       )
@@ -111,19 +111,19 @@ describe('L7 a batch', () => {
     const stored: StreamEvent[] = []
     const writer = open({ onStored: (each) => stored.push(...each) })
     const events = writeTo(writer, 1, 5)
-    writer.take()
+    writer.drain()
     writer.stored(2)
     expect(stored).toEqual(events.slice(0, 2))
-    expect(writer.take()).toMatchObject({ first: 3, count: 3 })
+    expect(writer.drain()).toMatchObject({ first: 3, count: 3 })
     writer.stored(0)
     expect(writer.store()).toBe(3)
     expect(stored).toEqual(events)
   })
 
   test('starts at the position of the lease or the writer', () => {
-    expect(open({ next: 7 }).take().first).toBe(7)
+    expect(open({ next: 7 }).drain().first).toBe(7)
     const lease = { ...LEASE, next: { events: 4, processed: 2 } }
-    expect(new TestWriter(lease, 'events', clock).take().first).toBe(4)
+    expect(new TestWriter(lease, 'events', clock).drain().first).toBe(4)
   })
 
   test('sets no timer', () => {
@@ -139,12 +139,12 @@ describe('L4 the seal', () => {
     const writer = open()
     writeTo(writer, 1, 2)
     const sealed = writer.seal(end(3), '"response"')
-    expect(writer.take(2)).toMatchObject({ count: 2, seal: undefined })
+    expect(writer.drain(2)).toMatchObject({ count: 2, seal: undefined })
     writer.stored()
     expect(await stateOf(sealed)).toBe('waits')
     expect(writer.ends).toBe(0)
     const outcome = { status: 'complete' }
-    expect(writer.take(2)).toMatchObject({ count: 1, seal: { response: '"response"', outcome } })
+    expect(writer.drain(2)).toMatchObject({ count: 1, seal: { response: '"response"', outcome } })
     writer.stored()
     expect(await stateOf(sealed)).toBe('resolved')
     expect(writer.ends).toBe(1)
@@ -236,7 +236,7 @@ describe('a flush', () => {
     const writer = open()
     writeTo(writer, 1, 1)
     const flush = writer.flush()
-    writer.take()
+    writer.drain()
     const error = new TypeError('nobody foresaw it')
     writer.failed(error)
     await expect(flush).rejects.toBe(error)
@@ -273,21 +273,21 @@ describe('callbacks', () => {
     })
     writeTo(writer, 1, 2)
     const flush = writer.flush()
-    writer.take()
+    writer.drain()
     writeTo(writer, 3, 3)
     expect(() => writer.stored()).not.toThrow()
     // These two are stored, whatever was thrown.
     expect(await stateOf(flush)).toBe('resolved')
     expect(errors).toEqual([fault])
     await expect(writer.flush()).rejects.toBe(fault)
-    expect([writer.waiting, writer.take().count, writer.ends]).toEqual([0, 0, 1])
+    expect([writer.waiting, writer.drain().count, writer.ends]).toEqual([0, 0, 1])
   })
 
   test('get a failure once, after the store has settled', async () => {
     const errors: unknown[] = []
     const writer = open({ onFailed: (error) => errors.push(error) })
     writeTo(writer, 1, 1)
-    writer.take()
+    writer.drain()
     const error = away('LEASE_LOST')
     writer.failed(error)
     expect(errors).toEqual([])
@@ -303,14 +303,14 @@ describe('callbacks', () => {
     for (const finish of ['stored', 'failed', 'retried', 'failed before'] as const) {
       const writer = open({ onStored: call, onFailed: call })
       writeTo(writer, 1, 2)
-      writer.take(1)
+      writer.drain(1)
       if (finish === 'failed before') writer.failed(away('LEASE_LOST'))
       writer.close()
       if (finish === 'stored') writer.stored()
       if (finish === 'failed') writer.failed(away('LEASE_LOST'))
       if (finish === 'retried') writer.failed(away())
       await clock.advance(20_000)
-      expect([writer.waiting, writer.take().count, writer.ends]).toEqual([0, 0, 1])
+      expect([writer.waiting, writer.drain().count, writer.ends]).toEqual([0, 0, 1])
       expect(clock.pending()).toBe(0)
       writer.close()
     }
@@ -327,7 +327,7 @@ describe('a failing store', () => {
       const events = writeTo(writer, 1, 2)
       const flush = writer.flush()
       for (const pause of [20, 40, 80]) {
-        expect(writer.take()).toMatchObject({ first: 1 })
+        expect(writer.drain()).toMatchObject({ first: 1 })
         writer.failed(away(code))
         const { wakes } = writer
         events.push(...writeTo(writer, events.length + 1, events.length + 1))
@@ -352,7 +352,7 @@ describe('a failing store', () => {
       if (writer.wakes > seen) {
         seen = writer.wakes
         times.push(clock.now())
-        writer.take()
+        writer.drain()
         writer.failed(away())
       }
       await clock.advance(20)
@@ -398,10 +398,10 @@ describe('a failing store', () => {
     const writer = open({ retryForMs: 70 })
     for (let seq = 1; seq <= 5; seq++) {
       writeTo(writer, seq, seq)
-      writer.take()
+      writer.drain()
       writer.failed(away())
       await clock.advance(20)
-      writer.take()
+      writer.drain()
       writer.failed(away())
       expect(await stateOf(writer.flush())).toBe('waits')
       await clock.advance(40)
@@ -419,11 +419,11 @@ describe('a failing store', () => {
     const writer = open()
     writeTo(writer, 1, 3)
     writer.store(1)
-    writer.take()
+    writer.drain()
     writer.failed(error)
     expect(clock.pending()).toBe(0)
     await expect(writer.flush()).rejects.toBe(error)
-    expect([writer.waiting, writer.take().count]).toEqual([0, 0])
+    expect([writer.waiting, writer.drain().count]).toEqual([0, 0])
   })
 })
 
@@ -436,7 +436,7 @@ test('a writer reports how long its store has not answered', async () => {
   writeTo(writer, 2, 3)
   await clock.advance(100)
   expect(writer.stalledMs).toBe(200)
-  writer.take()
+  writer.drain()
   writer.stored(1)
   expect(writer.stalledMs).toBe(0)
   await clock.advance(30)

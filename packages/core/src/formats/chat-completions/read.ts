@@ -31,15 +31,15 @@ class ChatTranslation extends WriterTranslation {
     this.#providerId = context.providerId
   }
 
-  protected take(json: unknown): void {
+  protected apply(json: unknown): void {
     if (json === DONE) {
       if (this.writer.isOpen) this.close()
       this.#isDone = true
       return
     }
     const chunk = decodeChunk(requireFields(json, 'it'))
-    if (chunk.kind === 'chunk') this.#takeChunk(chunk)
-    else if (chunk.kind === 'failed') this.#takeError(chunk.error, chunk.usage)
+    if (chunk.kind === 'chunk') this.#applyChunk(chunk)
+    else if (chunk.kind === 'failed') this.#applyError(chunk.error, chunk.usage)
     else this.writer.reportUnknown(chunk.type)
   }
 
@@ -47,18 +47,18 @@ class ChatTranslation extends WriterTranslation {
   protected override failMalformed(reason: string): void {
     if (this.#response.finish !== undefined) return
     const message = `chat.completion.chunk: ${reason}`
-    this.#takeError({ code: 'UPSTREAM_MALFORMED', message })
+    this.#applyError({ code: 'UPSTREAM_MALFORMED', message })
   }
 
   /** After the end of a response an error is ignored, unless another response is open. */
-  #takeError(error: ErrorObject, usage?: Usage): void {
+  #applyError(error: ErrorObject, usage?: Usage): void {
     if (this.writer.hasEnded && !this.#isDone) return
     this.#begin(undefined)
     if (usage !== undefined) this.writer.setUsage(usage)
     this.fail(error)
   }
 
-  #takeChunk(chunk: ContentChunk): void {
+  #applyChunk(chunk: ContentChunk): void {
     // Azure sends its prompt filter results before the answer.
     if (chunk.choice === undefined && chunk.usage === undefined) return
     if (this.#beginsAnother(chunk)) this.close()
@@ -68,7 +68,7 @@ class ChatTranslation extends WriterTranslation {
     this.#response.id = id
     this.#response.hasManyIds = hasManyIds || (chunk.id !== undefined && chunk.id !== id)
     if (chunk.usage !== undefined) this.writer.setUsage(chunk.usage)
-    if (chunk.choice !== undefined) this.#takeChoice(chunk.choice)
+    if (chunk.choice !== undefined) this.#applyChoice(chunk.choice)
     // Only usage: the last chunk before `[DONE]`, which not all servers send.
     const isLast = !chunk.hasChoices && chunk.usage !== undefined
     if (isLast && this.#response.finish !== undefined) this.close()
@@ -95,7 +95,7 @@ class ChatTranslation extends WriterTranslation {
     this.writer.start(model)
   }
 
-  #takeChoice(choice: ContentChoice): void {
+  #applyChoice(choice: ContentChoice): void {
     const { texts, calls } = this.#response
     for (const name of choice.unknownFields) this.writer.reportUnknown(`delta.${name}`)
     texts.addReasoningDetails(choice.reasoningDetails)

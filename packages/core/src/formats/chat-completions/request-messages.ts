@@ -147,8 +147,8 @@ class ThreadReader {
       ...(tool_calls ?? []).map((call) => ({ ...calledOf(call), id: call.id, isLegacy: false })),
       ...(function_call ? [{ ...function_call, id: `call_${index}`, isLegacy: true }] : []),
     ]
-    const said = typeof content === 'string' || content == null ? content : textOf(content)
-    const text = said ?? refusal ?? undefined
+    const spoken = typeof content === 'string' || content == null ? content : textOf(content)
+    const text = spoken ?? refusal ?? undefined
     if (text === undefined && calls.length === 0) {
       throw new ParameterError(`${param}.content`, 'is required without tool_calls')
     }

@@ -64,7 +64,7 @@ class CodexTranslation extends WriterTranslation {
     return this.#grammar === 'response' ? this.#responses.end(fault) : super.end(fault)
   }
 
-  protected take(message: Exclude<CodexMessage, { kind: 'response' }>): void {
+  protected apply(message: Exclude<CodexMessage, { kind: 'response' }>): void {
     switch (message.kind) {
       case 'unknown':
         return this.writer.reportUnknown(message.type)
@@ -155,9 +155,9 @@ class CodexTranslation extends WriterTranslation {
     if (event.type !== 'raw_item') this.#texts.settle()
     switch (event.type) {
       case 'item_started':
-        return this.#takeItem('start', event.item)
+        return this.#applyItem('start', event.item)
       case 'item_completed':
-        return this.#takeItem('complete', event.item)
+        return this.#applyItem('complete', event.item)
       case 'message_delta':
         return this.#texts.append(event.id ?? '', 'message', event.text)
       case 'reasoning_delta':
@@ -190,7 +190,7 @@ class CodexTranslation extends WriterTranslation {
     }
   }
 
-  #takeItem(step: 'start' | 'complete', item: CodexItem): void {
+  #applyItem(step: 'start' | 'complete', item: CodexItem): void {
     if (item.kind === 'tool') return this.#calls[step](item)
     if (item.kind !== 'user') this.#calls.noteModelSpeaks()
     this.#texts[step](item.id ?? '', item)
@@ -213,7 +213,7 @@ class CodexTranslation extends WriterTranslation {
   #endTurn(ending: TurnEnding, items: readonly MessageItem[]): void {
     this.#position = { at: 'between' }
     for (const item of items) {
-      if (!this.#texts.knows(item)) this.#takeItem('complete', item)
+      if (!this.#texts.knows(item)) this.#applyItem('complete', item)
     }
     this.#texts.settle()
     switch (ending.outcome) {

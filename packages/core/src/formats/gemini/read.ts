@@ -42,25 +42,25 @@ class GeminiTranslation extends WriterTranslation {
     return json.flatMap((event: unknown) => super.translate(event))
   }
 
-  protected take(json: unknown): void {
+  protected apply(json: unknown): void {
     // Not part of this protocol, but some proxies send it last.
     if (json === DONE) return this.writer.reportUnknown(json)
     const fields = requireFields(json, 'it')
     const { error, usageMetadata } = fields
-    if (error) return this.#takeError(toError(error, 'status', 'code'), countsOf(usageMetadata))
+    if (error) return this.#applyError(toError(error, 'status', 'code'), countsOf(usageMetadata))
     const unknown = unknownType(fields)
     if (unknown !== undefined) return this.writer.reportUnknown(unknown)
-    this.#takeEvent(decodeEvent(fields))
+    this.#applyEvent(decodeEvent(fields))
   }
 
-  #takeError(error: ErrorObject, counts: WireCounts): void {
+  #applyError(error: ErrorObject, counts: WireCounts): void {
     if (this.writer.hasEnded) return
     this.writer.start()
     this.#addCounts(counts)
     this.fail(error)
   }
 
-  #takeEvent(event: GeminiEvent): void {
+  #applyEvent(event: GeminiEvent): void {
     if (this.#beginsAnother(event)) {
       if (this.writer.isOpen) this.close()
       this.#response = this.#newResponse(event.responseId)
@@ -70,7 +70,7 @@ class GeminiTranslation extends WriterTranslation {
     this.writer.start(event.model)
     this.#response.id ??= event.responseId
     this.#addCounts(event.counts)
-    for (const part of event.parts) this.#takePart(part)
+    for (const part of event.parts) this.#applyPart(part)
     this.#response.texts.addSources(event.sources)
     this.#response.finish = event.finish ?? this.#response.finish
   }
@@ -82,7 +82,7 @@ class GeminiTranslation extends WriterTranslation {
     return isOver && hasContent && responseId !== undefined && responseId !== this.#response.id
   }
 
-  #takePart(part: WirePart): void {
+  #applyPart(part: WirePart): void {
     if (this.writer.hasEnded) return
     const { texts, calls } = this.#response
     if (part.kind === 'text') return texts.add(part)

@@ -147,10 +147,10 @@ function agentParts(item: AgentItem): Fields[] {
   const signed = typeof thoughtSignature === 'string' ? { thoughtSignature } : {}
   switch (item.type) {
     case 'message': {
-      const kept = asList(attachments).filter(isRecord)
+      const originals = asList(attachments).filter(isRecord)
       return item.content === '' && isEmpty(signed)
-        ? kept
-        : [...textParts(item.content, own, signed), ...kept]
+        ? originals
+        : [...textParts(item.content, own, signed), ...originals]
     }
     // Skips the reasoning of other vendors.
     case 'reasoning':

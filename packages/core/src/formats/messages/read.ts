@@ -60,7 +60,7 @@ class MessagesTranslation extends WriterTranslation {
   #message = this.#newMessage()
   #keys = 0
 
-  protected take(json: unknown): void {
+  protected apply(json: unknown): void {
     if (!isRecord(json)) return this.writer.reportUnknown('not an object')
     const type = eventType(json)
     if (!EVENT_TYPES.has(type)) return this.writer.reportUnknown(type)

@@ -110,9 +110,9 @@ class MessageReader {
     const texts: string[] = []
     const images: Attachment[] = []
     for (const part of parts) {
-      const said = part.type === 'text' ? textOf(part, path) : (plainText(part) ?? toolText(part))
-      if (said === undefined) images.push(...this.#read(part, path))
-      else texts.push(said)
+      const words = part.type === 'text' ? textOf(part, path) : (plainText(part) ?? toolText(part))
+      if (words === undefined) images.push(...this.#read(part, path))
+      else texts.push(words)
     }
     const output = typeof content === 'string' ? content : joinTexts(texts)
     const success = is_error !== true

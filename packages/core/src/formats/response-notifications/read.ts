@@ -34,7 +34,7 @@ export class NotificationTranslation extends ResponsesTranslation {
     this.#aggregator = new ToolCallAggregator({ maxArgumentChars: context.maxArgumentChars })
   }
 
-  protected take(event: unknown): void {
+  protected apply(event: unknown): void {
     if (event === DONE) return
     const decoded = decodeNotification(event)
     if (decoded.action === 'unknown') this.writer.reportUnknown(decoded.type)
@@ -59,15 +59,15 @@ export class NotificationTranslation extends ResponsesTranslation {
       case 'begin':
         return this.begin(notification)
       case 'text':
-        return this.#takeText(notification)
+        return this.#applyText(notification)
       case 'call':
         return this.#writeCalls(this.#aggregator.ingest(notification))
       case 'item':
-        return this.#takeItem(notification)
+        return this.#applyItem(notification)
       case 'finish':
-        return this.takeEnd(decodeEnd(notification))
+        return this.applyEnd(decodeEnd(notification))
       case 'fail':
-        return this.takeEnd(decodeFailure(notification))
+        return this.applyEnd(decodeFailure(notification))
       case 'ignore':
         return
       default:
@@ -75,7 +75,7 @@ export class NotificationTranslation extends ResponsesTranslation {
     }
   }
 
-  #takeText(notification: Notification): void {
+  #applyText(notification: Notification): void {
     const piece = readText(notification.type, notification)
     if (piece === undefined) return
     const itemKey = this.#itemKeys.ofPart(textTypeOf(piece.kind), notification)
@@ -84,18 +84,18 @@ export class NotificationTranslation extends ResponsesTranslation {
     this.texts.add(itemKey, piece)
   }
 
-  #takeItem(notification: Notification): void {
+  #applyItem(notification: Notification): void {
     this.hasItems = true
     const item = itemOf(notification)
     if (isWireItem(item) && (item.type === 'message' || item.type === 'reasoning')) {
-      this.#takeTextItem(item.type, notification, item)
+      this.#applyTextItem(item.type, notification, item)
     } else {
       // Also ends calls whose item has no type.
       this.#writeCalls(this.#aggregator.ingest(notification))
     }
   }
 
-  #takeTextItem(type: TextItemType, notification: Notification, item: WireItem): void {
+  #applyTextItem(type: TextItemType, notification: Notification, item: WireItem): void {
     const itemKey = this.#itemKeys.ofItem(type, notification, item)
     if (notification.type === 'response.output_item.added') {
       this.done.delete(itemKey)
@@ -135,7 +135,7 @@ export class NotificationTranslation extends ResponsesTranslation {
   protected finishItems(output: readonly WireItem[]): boolean {
     if (!this.hasItems) {
       for (const [output_index, item] of output.entries()) {
-        this.#takeItem({ type: 'response.output_item.done', output_index, item })
+        this.#applyItem({ type: 'response.output_item.done', output_index, item })
       }
     }
     this.texts.finishAll()

@@ -47,7 +47,7 @@ export abstract class ResponsesTranslation extends WriterTranslation {
   /** Writes items that the end completes. Returns whether calls await a result. */
   protected abstract finishItems(output: readonly WireItem[]): boolean
 
-  protected takeEnd(end: ResponseEnd | ResponseFailure): void {
+  protected applyEnd(end: ResponseEnd | ResponseFailure): void {
     if (end.usage !== undefined) this.writer.setUsage(end.usage)
     if (end.kind === 'failed') return this.fail(end.error)
     const hasUnansweredCalls = this.finishItems(end.output)
@@ -77,7 +77,7 @@ export abstract class ResponsesTranslation extends WriterTranslation {
 class OpenaiResponsesTranslation extends ResponsesTranslation {
   readonly #calls = new Calls(this.writer)
 
-  protected take(json: unknown): void {
+  protected apply(json: unknown): void {
     // Some servers end their stream like Chat Completions.
     if (json === DONE) return
     const event = asEvent(json)
@@ -90,22 +90,22 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
     } else if (type === 'response.created') {
       this.begin(event)
     } else if (!RESPONSES_EVENT_TYPES.has(type)) this.writer.reportUnknown(type)
-    else if (!this.writer.hasEnded) this.#takeKnown(type, event)
+    else if (!this.writer.hasEnded) this.#applyKnown(type, event)
   }
 
-  #takeKnown(type: string, event: Fields): void {
+  #applyKnown(type: string, event: Fields): void {
     switch (type) {
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
-        return this.takeEnd(decodeEnd(event))
+        return this.applyEnd(decodeEnd(event))
       case 'error':
-        return this.takeEnd(decodeError(event))
+        return this.applyEnd(decodeError(event))
       case 'response.output_item.added':
       case 'response.output_item.done': {
         const { item } = event
         if (!isWireItem(item)) throw new Malformed(`${type} without a usable item`)
-        return this.#takeItem(type === 'response.output_item.added', event, item)
+        return this.#applyItem(type === 'response.output_item.added', event, item)
       }
       case 'response.output_text.annotation.added':
         return this.#change(event, (key) => this.texts.annotate(key, event['annotation']))
@@ -136,7 +136,7 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
     return this.done.has(itemKey) ? undefined : itemKey
   }
 
-  #takeItem(isAdded: boolean, event: Fields, item: WireItem): void {
+  #applyItem(isAdded: boolean, event: Fields, item: WireItem): void {
     this.hasItems = true
     const itemKey = itemKeyOf(event, item)
     // A new item at the position of a finished one reuses the key.

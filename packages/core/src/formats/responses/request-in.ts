@@ -40,14 +40,14 @@ export function decodeResponsesRequest(
   const tools = namedTools(allTools)
   const ignored = new IgnoredNames()
   for (const [index, tool] of allTools.entries()) ignoreTool(tool, index, ignored)
-  const said = decodeResponsesInput(body.input, tools, findItem, ignored)
+  const given = decodeResponsesInput(body.input, tools, findItem, ignored)
   const { instructions } = body
   const items: HistoryItem[] = [
     ...(instructions
       ? [{ type: 'message', origin: 'system', content: instructions } as const]
       : []),
     ...earlier,
-    ...said,
+    ...given,
   ]
   if (items.length > MAX_INPUT_ITEMS) {
     const why = `has more than ${MAX_INPUT_ITEMS} items, including earlier responses`
@@ -147,11 +147,11 @@ function toParameters(body: ResponsesBody, tools: readonly unknown[]): Record<st
   const repeated = REPEATED.map((name) => [name, body[name]] as const)
   const { effort, generate_summary: legacy, summary = legacy } = body.reasoning ?? {}
   const reasoning = { effort: toEffort(effort) ?? null, summary: toSummary(summary) ?? null }
-  const kept = tools.filter((tool) => !isHosted(tool))
+  const functions = tools.filter((tool) => !isHosted(tool))
   return omitNullish({
     ...Object.fromEntries(repeated),
     reasoning: body.reasoning ? reasoning : undefined,
-    tools: kept.length > 0 ? kept : undefined,
+    tools: functions.length > 0 ? functions : undefined,
   })
 }
 

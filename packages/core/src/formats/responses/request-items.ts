@@ -87,10 +87,10 @@ class InputReader {
     const type = 'message'
     switch (role) {
       case 'assistant': {
-        const said = textOf(pieces)
+        const content = textOf(pieces)
         const openai = { type, phase }
         const metadata = typeof phase === 'string' && { provider_metadata: { openai } }
-        if (said !== '') this.#items.push({ type, origin: 'agent', content: said, ...metadata })
+        if (content !== '') this.#items.push({ type, origin: 'agent', content, ...metadata })
         return
       }
       case 'system':

@@ -135,10 +135,10 @@ export function responsesParameters(
 ): ResponsesParameters {
   const defaults = defaultParameters(model)
   const names = Object.keys(defaults)
-  const kept = Object.entries(given ?? {}).filter(
+  const known = Object.entries(given ?? {}).filter(
     ([name, value]) => names.includes(name) && value !== null && value !== undefined,
   )
-  const parameters: ResponsesParameters = { ...defaults, ...Object.fromEntries(kept) }
+  const parameters: ResponsesParameters = { ...defaults, ...Object.fromEntries(known) }
   const { reasoning, text, tools } = parameters
   return {
     ...parameters,

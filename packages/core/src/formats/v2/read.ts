@@ -12,7 +12,7 @@ import { type InputFault, VendorInput } from '../vendor-input.ts'
 
 /** Raw events as input: passed on unchanged, and ended as an error when truncated. */
 export class V2Reader implements EventReader {
-  readonly #input = new VendorInput((event) => this.#take(event))
+  readonly #input = new VendorInput((event) => this.#apply(event))
   readonly #openItems = new OpenItems()
   readonly #events: StreamEvent[] = []
   #last: StreamEvent | undefined
@@ -34,7 +34,7 @@ export class V2Reader implements EventReader {
     return this.#events.splice(0)
   }
 
-  #take(given: unknown): void {
+  #apply(given: unknown): void {
     if (this.fault !== undefined) return
     const event = normalizeEvent(given, { started: this.#openItems.soFar })
     const reason = streamEventFault(event)

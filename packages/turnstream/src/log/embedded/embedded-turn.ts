@@ -159,7 +159,7 @@ export class EmbeddedTurn extends LocalTurn {
 
   #take(writer: EmbeddedWriter): void {
     const { log, lease } = writer
-    const taken = writer.take()
+    const taken = writer.drain()
     const { entries, first, count, seal } = taken
     if (count === 0) return
     const { epoch, logs } = this.#state
@@ -347,9 +347,9 @@ export class EmbeddedWriter<Name extends log.LogName = log.LogName> extends Stor
     if (turn !== undefined) this.#store.logOf(turn.keys.tenant).forgetIdle(turn)
   }
 
-  override take(): Taken<Name> {
+  override drain(): Taken<Name> {
     this.#isReady = false
-    return super.take()
+    return super.drain()
   }
 
   override failed(error: unknown): void {

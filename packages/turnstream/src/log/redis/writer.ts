@@ -134,7 +134,7 @@ abstract class RedisWriter<Name extends log.LogName> extends StoreWriter<Name> i
   #batch: Taken<Name> | undefined
   #isSending = false
   readonly #sendNext = () => {
-    const batch = this.take(CHUNK_RECORDS)
+    const batch = this.drain(CHUNK_RECORDS)
     this.#isSending = batch.count > 0
     if (this.#isSending) this.#append(batch)
   }

@@ -256,9 +256,9 @@ function toSubmission(body: z.infer<typeof submitBodySchema>, headers: SubmitHea
   if (replaces !== undefined && threadId === undefined) {
     throw new RequestInvalidError([{ path: 'body.replaces', message: 'requires a threadId' }])
   }
-  const said = input ?? [{ type: 'message', origin: 'user', content: prompt }]
+  const given = input ?? [{ type: 'message', origin: 'user', content: prompt }]
   return {
-    ...toTurnItems({ input: said, history }),
+    ...toTurnItems({ input: given, history }),
     settings,
     ...submissionHead({ model, runId }, headers),
     ...omitNullish({ providerId, agentId, threadId, replaces, turnId }),
