@@ -143,7 +143,7 @@ describe('a Redis outage', () => {
 
   test('L9 that lasts too long is STORE_UNAVAILABLE, and works afterwards', async () => {
     const server = await start({ appendonly: 'always' })
-    const log = await logsOn(server.url, 300).open()
+    const log = await logsOn(server.url, 1000).open()
     const lease = await log.create(turn, LEASE_MS)
     await appendTo(log, lease, 'events', deltas('turn', 1, 3))
     const reading = follow(log, 'turn')
@@ -264,6 +264,13 @@ describe('an unresponsive Redis connection', () => {
 
   test('L9 is replaced although calls keep it busy', async () => {
     const { proxy, log } = await proxied({ unavailableAfterMs: 300 })
+    // A busy machine may take longer to connect.
+    await until(() =>
+      log.getTurn('turn').then(
+        () => true,
+        () => false,
+      ),
+    )
     await log.create(turn, LEASE_MS)
     proxy.silence()
     const calls = await callsUntilAnswer(log)
@@ -272,6 +279,13 @@ describe('an unresponsive Redis connection', () => {
 
   test('L9 is replaced again while it hangs before its first reply', async () => {
     const { proxy, log } = await proxied({ unavailableAfterMs: 300 })
+    // A busy machine may take longer to connect.
+    await until(() =>
+      log.getTurn('turn').then(
+        () => true,
+        () => false,
+      ),
+    )
     await log.create(turn, LEASE_MS)
     proxy.isDeaf = true
     proxy.silence()
