@@ -56,6 +56,8 @@ describe('the tarballs', () => {
     core: () => [],
     client: () => [
       'dist/core/async/clock.d.ts',
+      'dist/core/formats/model-traits.d.ts',
+      'dist/core/formats/provider-request.d.ts',
       'dist/core/protocol/append-frame.d.ts',
       'dist/core/protocol/append-frame.js',
       'dist/core/protocol/heartbeat.js',
