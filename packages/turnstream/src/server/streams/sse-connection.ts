@@ -1,5 +1,4 @@
 import { ServerResponse } from 'node:http'
-import { PassThrough, Readable, type Writable } from 'node:stream'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Stop, type StopSignal } from '@turnstream/core/internal/async/on-abort'
 import { isTurnMissing, TurnstreamError } from '@turnstream/core/internal/protocol/errors'
@@ -23,7 +22,7 @@ const HEARTBEAT = new Frame(encodeComment('heartbeat'))
 export type ConnectionDeps = Pick<SseConnection, 'streams' | 'slot' | 'kind' | 'caller'>
 
 /** One open SSE response. Sends only complete frames, and nothing after the end or a disconnect. */
-export class SseConnection {
+export abstract class SseConnection {
   /** Time of the last write, for `OpenStreams`. */
   silentSince = 0
   /** Sent before the end, for clients that take a stream that stops for a complete one. Undefined cuts the stream. */
@@ -36,26 +35,25 @@ export class SseConnection {
   readonly caller: Caller
   readonly streams: OpenStreams
   readonly slot: StreamSlot
-  /** Node's response, or what the body of a web response reads. */
-  readonly #body: Writable
-  /** Whether frames are written as HTTP chunks. */
-  readonly #isChunked: boolean
   readonly #stop = new Stop()
   #isOpen = false
   #draining: Promise<void> | undefined
 
-  constructor({ streams, slot, kind, caller }: ConnectionDeps, body: Writable, isChunked = false) {
+  constructor({ streams, slot, kind, caller }: ConnectionDeps) {
     this.kind = kind
     this.caller = caller
     this.streams = streams
     this.slot = slot
-    this.#body = body
-    this.#isChunked = isChunked
   }
 
-  get waitingBytes(): number {
-    return this.#body.writableLength
-  }
+  abstract readonly waitingBytes: number
+  /** False when the buffer is full. */
+  protected abstract write(frame: Frame): boolean
+  /** Resolves when everything was read or the client disconnected, also if that already happened. */
+  protected abstract taken(): Promise<void>
+  protected abstract endBody(): void
+  /** Aborts the body, so that the client detects the interruption. */
+  protected abstract cutBody(): void
 
   /** Aborts when the client disconnects or nothing more will be sent. */
   get signal(): StopSignal {
@@ -78,12 +76,7 @@ export class SseConnection {
   send(frame: Frame): boolean {
     if (!this.#isOpen) return true
     this.streams.touch(this)
-    return this.#write(frame)
-  }
-
-  #write(frame: Frame): boolean {
-    const isTaken = this.#body.write(this.#isChunked ? frame.chunk : frame.bytes)
-    return isTaken || this.waitingBytes < MAX_WAITING_BYTES
+    return this.write(frame)
   }
 
   /** Whether what was sent waits for the client. */
@@ -103,22 +96,9 @@ export class SseConnection {
     if (!this.#isOpen) return
     this.behindSince = this.streams.now()
     const release = this.slot.hold(this.waitingBytes)
-    await this.#taken()
+    await this.taken()
     release()
     this.behindSince = undefined
-  }
-
-  async #taken(): Promise<void> {
-    const body = this.#body
-    // The event may already have fired.
-    if (body.destroyed || !body.writableNeedDrain) return
-    await new Promise<void>((resolve) => {
-      const go = () => {
-        body.off('drain', go).off('close', go)
-        resolve()
-      }
-      body.on('drain', go).on('close', go)
-    })
   }
 
   /** Whether to await `room`, before a frame of this size is encoded. */
@@ -135,7 +115,7 @@ export class SseConnection {
   beat(): void {
     if (!this.#isOpen || this.waitingBytes > 0) return
     const text = this.heartbeat?.() ?? ''
-    this.#write(text === '' ? HEARTBEAT : new Frame(text))
+    this.write(text === '' ? HEARTBEAT : new Frame(text))
   }
 
   end(): void {
@@ -147,19 +127,14 @@ export class SseConnection {
       this.send(frame)
     }
     this.close()
-    if (this.#isChunked) this.#body.write(LAST_CHUNK)
-    this.#body.end()
+    this.endBody()
   }
 
   /** Aborts the stream, so that the client reconnects. */
   cut(): void {
     if (!this.#isOpen) return
     this.close()
-    const body = this.#body
-    if (!(body instanceof ServerResponse)) body.destroy(new Error('the stream was aborted'))
-    else if (body.socket === null) body.destroy()
-    // Data already written still arrives, but not the last chunk.
-    else body.socket.destroySoon()
+    this.cutBody()
   }
 
   /** The client disconnected, or nothing more will be sent. */
@@ -173,33 +148,111 @@ export class SseConnection {
 }
 
 /** Writes to Node's response, which sends what is written in one tick with one system call, and the head with it. */
-function openOnNode(deps: ConnectionDeps, response: ServerResponse, headers: Headers) {
-  releaseRequest(response)
-  response.writeHead(200, Object.fromEntries(headers))
-  response.socket?.setNoDelay(true)
-  const isChunked = response.chunkedEncoding
-  // Frames are already chunked. HTTP/1.0 clients get no chunks.
-  response.chunkedEncoding = false
-  const connection = new SseConnection(deps, response, isChunked)
-  onResponseClose(response, connection.close)
-  return connection
+class NodeConnection extends SseConnection {
+  readonly #response: ServerResponse
+  readonly #isChunked: boolean
+
+  constructor(deps: ConnectionDeps, response: ServerResponse, headers: Headers) {
+    super(deps)
+    this.#response = response
+    releaseRequest(response)
+    onResponseClose(response, this.close)
+    response.writeHead(200, Object.fromEntries(headers))
+    response.socket?.setNoDelay(true)
+    this.#isChunked = response.chunkedEncoding
+    // Frames are already chunked. HTTP/1.0 clients get no chunks.
+    response.chunkedEncoding = false
+  }
+
+  get waitingBytes(): number {
+    return this.#response.writableLength
+  }
+
+  protected write(frame: Frame): boolean {
+    const isTaken = this.#response.write(this.#isChunked ? frame.chunk : frame.bytes)
+    return isTaken || this.waitingBytes < MAX_WAITING_BYTES
+  }
+
+  protected taken(): Promise<void> {
+    const response = this.#response
+    // The event may already have fired.
+    if (response.destroyed || !response.writableNeedDrain) return Promise.resolve()
+    return new Promise((resolve) => {
+      const go = () => {
+        response.off('drain', go).off('close', go)
+        resolve()
+      }
+      response.on('drain', go).on('close', go)
+    })
+  }
+
+  protected endBody(): void {
+    if (this.#isChunked) this.#response.write(LAST_CHUNK)
+    this.#response.end()
+  }
+
+  protected cutBody(): void {
+    const { socket } = this.#response
+    // Data already written still arrives, but not the last chunk.
+    if (socket === null) this.#response.destroy()
+    else socket.destroySoon()
+  }
 }
 
 /** For runtimes without sockets, and for an app called as a function. */
-export function openOnWeb(deps: ConnectionDeps) {
-  // What waits for the reader stays on the writable side, which `waitingBytes` counts.
-  const stream = new PassThrough({
-    readableHighWaterMark: 1,
-    writableHighWaterMark: MAX_WAITING_BYTES,
-    // The event `close` would come later than the reader's `cancel`.
-    destroy(error, done) {
-      connection.close()
-      done(error)
-    },
-  })
-  const connection: SseConnection = new SseConnection(deps, stream)
-  const body = Readable.toWeb(stream, { strategy: { highWaterMark: 0 } }) as ReadableStream
-  return { connection, body }
+export class WebConnection extends SseConnection {
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>
+  #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined
+  #resume: (() => void) | undefined
+
+  constructor(deps: ConnectionDeps) {
+    super(deps)
+    const source: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
+      start: (controller) => {
+        this.#controller = controller
+      },
+      pull: () => this.#resume?.(),
+      cancel: () => this.#release(),
+    }
+    const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING_BYTES })
+    this.body = new ReadableStream(source, strategy)
+  }
+
+  get waitingBytes(): number {
+    return MAX_WAITING_BYTES - this.#room
+  }
+
+  protected write(frame: Frame): boolean {
+    this.#controller?.enqueue(frame.bytes)
+    return this.#room > 0
+  }
+
+  protected taken(): Promise<void> {
+    if (this.#controller === undefined || this.#room > 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#resume = resolve
+    })
+  }
+
+  protected endBody(): void {
+    this.#controller?.close()
+    this.#release()
+  }
+
+  protected cutBody(): void {
+    this.#controller?.error(new Error('the stream was aborted'))
+    this.#release()
+  }
+
+  get #room(): number {
+    return this.#controller?.desiredSize ?? 0
+  }
+
+  #release(): void {
+    this.#controller = undefined
+    this.#resume?.()
+    this.close()
+  }
 }
 
 const SSE_HEADERS = {
@@ -244,16 +297,20 @@ export function openSse(
     return RESPONSE_ALREADY_SENT
   }
   const deps = { streams: context.streams, slot, kind, caller }
-  const { connection, body } = openConnection(deps, outgoing, head.headers)
+  const connection =
+    outgoing instanceof ServerResponse
+      ? openOnNode(deps, outgoing, head.headers)
+      : new WebConnection(deps)
   connection.open(cursor)
   void serve(connection, send, context.onError, c.get('requestId'))
-  return body === undefined ? RESPONSE_ALREADY_SENT : c.body(body, 200, headers)
+  return connection instanceof WebConnection
+    ? c.body(connection.body, 200, headers)
+    : RESPONSE_ALREADY_SENT
 }
 
-function openConnection(deps: ConnectionDeps, outgoing: unknown, headers: Headers) {
+function openOnNode(deps: ConnectionDeps, outgoing: ServerResponse, headers: Headers) {
   try {
-    if (!(outgoing instanceof ServerResponse)) return openOnWeb(deps)
-    return { connection: openOnNode(deps, outgoing, headers), body: undefined }
+    return new NodeConnection(deps, outgoing, headers)
   } catch (error) {
     deps.slot.free()
     throw error

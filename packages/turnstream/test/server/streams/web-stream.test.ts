@@ -4,7 +4,7 @@ import { appendTo } from '../../../../conformance/src/turn-log/append.ts'
 import { delta, message } from '../../../../conformance/src/turn-log/texts.ts'
 import { ANYBODY } from '../../../src/server/auth/authenticate.ts'
 import { Frame } from '../../../src/server/streams/frames.ts'
-import { MAX_WAITING_BYTES, openOnWeb } from '../../../src/server/streams/sse-connection.ts'
+import { MAX_WAITING_BYTES, WebConnection } from '../../../src/server/streams/sse-connection.ts'
 import { MemoryLog } from '../../../src/server.ts'
 import { streamsApp } from './context.ts'
 import { CountingLog } from './counting-log.ts'
@@ -118,19 +118,19 @@ describe('an app called as a function', () => {
 })
 
 /** A connection that is open and has sent nothing. */
-function openConnection() {
+function openConnection(): WebConnection {
   const { context } = streamsApp(new MemoryLog(), fakeClock(1000))
   const { streams, limits } = context
   const slot = limits.takeStream(ANYBODY)
-  const opened = openOnWeb({ streams, slot, kind: 'xapi', caller: ANYBODY })
-  opened.connection.open(undefined)
-  return opened
+  const connection = new WebConnection({ streams, slot, kind: 'xapi', caller: ANYBODY })
+  connection.open(undefined)
+  return connection
 }
 
 describe('the body', () => {
   test('reports when it is full and when it drains', async () => {
-    const { connection, body } = openConnection()
-    const reader = body.getReader()
+    const connection = openConnection()
+    const reader = connection.body.getReader()
     expect(connection.waitingBytes).toBe(0)
     expect(connection.send(new Frame('small'))).toBe(true)
     expect(connection.waitingBytes).toBeGreaterThan(0)
@@ -144,18 +144,18 @@ describe('the body', () => {
   })
 
   test('releases waiting writers when the reader disconnects', async () => {
-    const { connection, body } = openConnection()
+    const connection = openConnection()
     connection.send(new Frame('x'.repeat(MAX_WAITING_BYTES)))
     const drained = connection.drained()
-    await body.cancel()
+    await connection.body.cancel()
     await drained
     expect(connection.signal.aborted).toBe(true)
   })
 })
 
 test('a connection whose reader has caught up does not block', async () => {
-  const { connection, body } = openConnection()
-  const reader = body.getReader()
+  const connection = openConnection()
+  const reader = connection.body.getReader()
   expect(connection.send(new Frame('x'.repeat(MAX_WAITING_BYTES)))).toBe(false)
   await reader.read()
   await connection.drained()
