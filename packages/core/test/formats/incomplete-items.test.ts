@@ -72,7 +72,11 @@ const ENCODERS: Record<string, (events: readonly StreamEvent[]) => unknown> = {
   },
 }
 
-describe.each(Object.entries(ENCODERS))('%s', (_name, encode) => {
+describe.each(Object.entries(ENCODERS))('%s', (_name, encodeAll) => {
+  /** The end of a Response has its time. */
+  const encode = (events: readonly StreamEvent[]) =>
+    encodeAll(events.map((each) => ({ ...each, timestamp: 0 })))
+
   test.each(LEFT_OUT)('has the same answer when items leave out %s', (_what, ends) => {
     const whole = encode(turn(WHOLE))
     expect(JSON.stringify(whole)).toContain('read_file')
