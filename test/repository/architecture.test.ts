@@ -104,6 +104,22 @@ describe('docs/architecture.md', () => {
   test('has the same table as this test', () => {
     expect(built).toEqual(MAY_IMPORT)
   })
+
+  const walks = doc
+    .split('\n## ')
+    .filter((each) => each.startsWith('The path of'))
+    .map((walk) => [walk.split('\n', 1)[0], walk] as const)
+
+  test.each(walks)('%s has at most 20 steps, through files that exist', (_title, walk) => {
+    const steps = walk.match(/^\d+\. /gm) ?? []
+    expect(steps.length).toBeGreaterThan(5)
+    expect(steps.length).toBeLessThanOrEqual(20)
+    const paths = Array.from(walk.matchAll(/`(\w+)\/([\w/-]+\.ts)`(?: \(`#?(\w+)`\))?/g))
+    expect(paths.length).toBeGreaterThanOrEqual(steps.length / 2)
+    for (const [, name, path, symbol = ''] of paths) {
+      expect(read(`packages/${name}/src/${path}`), `${path} has ${symbol}`).toContain(symbol)
+    }
+  })
 })
 
 describe('import paths', () => {
