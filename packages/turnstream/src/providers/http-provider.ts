@@ -121,31 +121,120 @@ export function httpProvider<Options extends VendorOptions>(
       const ownership = vendor.ownership?.(id)
       const responseIds = ownership && responseIdsIn(request.input, ownership)
       const context = { ...ids, onUnknown, maxArgumentChars, conceal, responseIds }
-      const call = new VendorCall({
+      const attempt: Attempt = {
         ...resolved,
         stream,
+        signal: stream.signal,
         request: new CallRequest(vendor, request, { ...options, id, models }, refused),
         createReader: () => new VendorReader(vendor.createTranslation(context), 'sse'),
-        observe: (attempt) => options.observeCall?.({ ...run, ...attempt }),
+        observe: (call) => options.observeCall?.({ ...run, ...call }),
         onRetry,
-      })
-      void call.run()
+      }
+      void new Pump(attempt).run()
       return stream
     },
   }
   return toModelClient(provider, clock)
 }
 
+/** Moves the response into the stream at the reader's pace. */
+class Pump {
+  readonly #attempt: Attempt
+  #reader: VendorReader
+  #hasStarted = false
+  #hasOutput = false
+
+  constructor(attempt: Attempt) {
+    this.#attempt = attempt
+    this.#reader = attempt.createReader()
+  }
+
+  /** Never rejects. */
+  async run(): Promise<void> {
+    const { stream, signal } = this.#attempt
+    const fault = await openVendorStream(this.#attempt, this.#takeChunk).catch(unreachable)
+    if (signal.aborted) return
+    try {
+      await this.#add(this.#reader.end(fault))
+    } catch {
+      // The reader has left.
+    }
+    stream.complete()
+  }
+
+  /** Yields to the event loop between slices. Waits only for that, or for a slow reader. */
+  readonly #takeChunk = (chunk: Uint8Array): Progress | Promise<Progress> =>
+    chunk.length > PART_BYTES || isSliceOver() ? this.#takeParts(chunk) : this.#takePart(chunk)
+
+  async #takeParts(chunk: Uint8Array): Promise<Progress> {
+    let arrived = 0
+    for (let at = 0; at < chunk.length; at += PART_BYTES) {
+      if (isSliceOver()) await nextSlice()
+      const progress = await this.#takePart(chunk.subarray(at, at + PART_BYTES))
+      arrived += progress.arrived
+      if (progress.isOver) return { ...progress, arrived }
+    }
+    return { arrived, isOver: false }
+  }
+
+  #takePart(part: Uint8Array): Progress | Promise<Progress> {
+    const payloads = this.#reader.feed(part)
+    const arrived = payloads.length
+    const refusal = this.#hasOutput ? undefined : this.#refusalIn(payloads)
+    if (refusal !== undefined) return { arrived, isOver: true, refusal }
+    // Not every vendor closes the connection after its response.
+    const added = this.#add(payloads)
+    const toProgress = (hasEnded: boolean): Progress => {
+      return { arrived, isOver: hasEnded || this.#reader.fault !== undefined }
+    }
+    return typeof added === 'boolean' ? toProgress(added) : added.then(toProgress)
+  }
+
+  /** Some servers refuse vendor data in the stream. Before any output the call can be repeated. */
+  #refusalIn(payloads: readonly StreamEventPayload[]): ErrorObject | undefined {
+    const first = payloads.find(({ type }) => type !== 'response_start')
+    if (first === undefined) return undefined
+    this.#hasOutput = first.type !== 'usage_update' && first.type !== 'response_error'
+    const failure = payloads.find((payload) => payload.type === 'response_error')
+    if (this.#hasOutput || failure === undefined) return undefined
+    const { error } = failure
+    if (!this.#attempt.request.rebuildAfter(`${error.code} ${error.message}`)) return undefined
+    this.#reader = this.#attempt.createReader()
+    return error
+  }
+
+  /** A response that was begun again has started before. */
+  #add(payloads: readonly StreamEventPayload[]): boolean | Promise<boolean> {
+    const { stream, request } = this.#attempt
+    if (payloads.every(({ type }) => type === 'item_delta')) return stream.addUntilEnd(payloads)
+    const news = payloads.filter(({ type }) => type !== 'response_start' || !this.#hasStarted)
+    this.#hasStarted ||= news.length > 0
+    return stream.addUntilEnd(news.map((payload) => request.restore(payload)))
+  }
+}
+
 type CallOption = 'maxStalledBytes' | 'maxRetries' | 'retryTimeouts' | 'fetch' | 'clock' | 'random'
 
-interface CallOptions extends Required<Pick<HttpProviderOptions, CallOption>> {
+/** One call to a vendor, including retries. */
+interface Attempt extends Required<Pick<HttpProviderOptions, CallOption>> {
   limits: TimeLimits
   stream: ProviderStream
+  signal: AbortSignal
   request: Pick<CallRequest<never>, 'build' | 'rebuildAfter' | 'restore'>
   createReader: () => VendorReader
   observe: (call: Omit<ObservedCall, keyof RunContext>) => CallObserver | undefined
   onRetry?: (() => void) | undefined
 }
+
+interface Progress {
+  arrived: number
+  /** Ignore the rest. */
+  isOver: boolean
+  /** Why the call is repeated. */
+  refusal?: ErrorObject
+}
+
+type OnChunk = (chunk: Uint8Array) => Progress | Promise<Progress>
 
 const RETRYABLE_STATUSES = new Set([408, 409, 425, 429, 500, 502, 503, 529])
 const REFUSING_STATUSES = new Set([400, 422])
@@ -155,73 +244,49 @@ const RETRY_BASE_MS = 500
 const RETRY_MAX_MS = 8000
 // A longer delay is in effect a refusal.
 const MAX_RETRY_AFTER_MS = 60_000
+/** Calls the vendor and passes its response on. Retries only before the first event. Returns the failure, if any. */
+async function openVendorStream(
+  attempt: Attempt,
+  onChunk: OnChunk,
+): Promise<ErrorObject | undefined> {
+  const { maxRetries, clock, random } = attempt
+  let tries = 0
+  for (let number = 1; ; number++) {
+    const call = new ProviderCall(attempt, number, onChunk)
+    const fault = await call.run()
+    if (fault === undefined) return undefined
+    if (fault.isRefusal && !attempt.signal.aborted) {
+      attempt.onRetry?.()
+      continue
+    }
+    if (attempt.signal.aborted || call.hasArrived || !fault.isRetryable || tries >= maxRetries) {
+      const { code, message, retryAfterMs } = fault
+      return { code, message, ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }) }
+    }
+    const backoff = calculateRetryDelay(tries++, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
+    await pause(fault.retryAfterMs ?? backoff, clock, attempt.signal)
+    if (!attempt.signal.aborted) attempt.onRetry?.()
+  }
+}
 
-/**
- * One call to a vendor, including retries. Moves the response into the stream at the reader's pace. Every wait has a
- * limit, and aborting ends it immediately.
- */
-class VendorCall {
-  readonly #options: CallOptions
-  readonly #signal: AbortSignal
-  #reader: VendorReader
-  #hasStarted = false
-  #hasOutput = false
-  // Of the current attempt:
-  #number = 0
-  #hasArrived = false
-  #observer: CallObserver | undefined
-  #controller = new AbortController()
+/** One attempt. Every wait has a limit, and aborting ends it immediately. */
+class ProviderCall {
+  readonly #attempt: Attempt
+  readonly #number: number
+  readonly #onChunk: OnChunk
+  readonly #controller = new AbortController()
   #interrupt: (reason: unknown) => void = () => {}
-  /** Set when the rest of the response is ignored. */
-  #end: { readonly fault?: CallFault } | undefined
+  #observer: CallObserver | undefined
+  hasArrived = false
 
-  constructor(options: CallOptions) {
-    this.#options = options
-    this.#signal = options.stream.signal
-    this.#reader = options.createReader()
+  constructor(attempt: Attempt, number: number, onChunk: OnChunk) {
+    this.#attempt = attempt
+    this.#number = number
+    this.#onChunk = onChunk
   }
 
-  /** Never rejects. */
-  async run(): Promise<void> {
-    const { stream } = this.#options
-    const fault = await this.#call().catch(unreachable)
-    if (this.#signal.aborted) return
-    try {
-      await this.#add(this.#reader.end(fault))
-    } catch {
-      // The reader has left.
-    }
-    stream.complete()
-  }
-
-  /** Passes the response on. Retries only before the first event. Returns the failure, if any. */
-  async #call(): Promise<ErrorObject | undefined> {
-    const { maxRetries, clock, random, onRetry } = this.#options
-    const signal = this.#signal
-    let tries = 0
-    for (;;) {
-      const fault = await this.#attempt()
-      if (fault === undefined) return undefined
-      if (fault.isRefusal && !signal.aborted) {
-        onRetry?.()
-        continue
-      }
-      if (signal.aborted || this.#hasArrived || !fault.isRetryable || tries >= maxRetries) {
-        const { code, message, retryAfterMs: ms } = fault
-        return { code, message, ...(ms !== undefined && { retry_after_ms: ms }) }
-      }
-      const delay = calculateRetryDelay(tries++, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
-      await pause(fault.retryAfterMs ?? delay, clock, signal)
-      if (!signal.aborted) onRetry?.()
-    }
-  }
-
-  async #attempt(): Promise<CallFault | undefined> {
-    this.#number += 1
-    this.#hasArrived = false
-    this.#controller = new AbortController()
-    this.#end = undefined
-    const signal = this.#signal
+  async run(): Promise<CallFault | undefined> {
+    const { signal } = this.#attempt
     const abort = (): void => {
       this.#controller.abort()
       this.#interrupt(ABORTED)
@@ -243,10 +308,9 @@ class VendorCall {
   }
 
   async #talk(): Promise<CallFault | undefined> {
-    const { fetch, limits } = this.#options
-    this.#observer = undefined
+    const { fetch, limits } = this.#attempt
     if (isSliceOver()) await nextSlice()
-    const request = this.#options.request.build()
+    const request = this.#attempt.request.build()
     const { url } = request
     const method = 'POST'
     const accept = 'text/event-stream'
@@ -254,12 +318,19 @@ class VendorCall {
     if (isSliceOver()) await nextSlice()
     const body = JSON.stringify(request.body)
     if (isSliceOver()) await nextSlice()
-    this.#observer = this.#options.observe({ attempt: this.#number, method, url, headers, body })
-    // A redirect would forward the key to its target.
-    const redirect = 'manual'
-    const { signal } = this.#controller
-    const fetching = fetch(url, { method, headers, body, redirect, signal })
-    const response = await this.#within(limits.firstEventMs, 'headers', fetching)
+    this.#observer = this.#attempt.observe({ attempt: this.#number, method, url, headers, body })
+    const response = await this.#within(
+      limits.firstEventMs,
+      'headers',
+      fetch(url, {
+        method,
+        headers,
+        body,
+        // A redirect would forward the key to its target.
+        redirect: 'manual',
+        signal: this.#controller.signal,
+      }),
+    )
     this.#observer?.response(response.status, Object.fromEntries(response.headers))
     if (isRedirect(response)) return redirectFault(response)
     if (!response.ok || response.body === null) {
@@ -271,29 +342,30 @@ class VendorCall {
   }
 
   async #read(response: Response): Promise<CallFault | undefined> {
-    const { limits, maxStalledBytes, clock } = this.#options
-    const { signal } = this.#controller
+    const { limits, maxStalledBytes, clock } = this.#attempt
     /** Not while a slow reader takes a chunk. */
     let isWaiting = false
     const stall = new Stall(limits.stallMs, clock, (error) => {
       if (isWaiting) this.#interrupt(error)
     })
     let silence = this.#silence(limits.firstEventMs)
+    /** Set when the rest is ignored. */
+    let end: { fault?: CallFault } | undefined
     const startWait = (): void => {
       isWaiting = true
       stall.watch()
       silence.startWait()
     }
-    const goesOn = (arrived: number, bytes: number): boolean => {
-      if (this.#end !== undefined) return false
-      if (arrived === 0) stall.add(bytes)
+    const goesOn = ({ arrived, isOver, refusal }: Progress, bytes: number): boolean => {
+      if (refusal !== undefined)
+        end = { fault: { ...refusal, isRetryable: false, isRefusal: true } }
+      else if (isOver) end = {}
+      else if (arrived === 0) stall.add(bytes)
       else stall.end()
-      if (stall.bytes > maxStalledBytes) {
-        this.#end = { fault: junkFault(maxStalledBytes) }
-        return false
-      }
-      if (arrived > 0 && !this.#hasArrived) {
-        this.#hasArrived = true
+      if (stall.bytes > maxStalledBytes) end = { fault: junkFault(maxStalledBytes) }
+      if (end !== undefined) return false
+      if (arrived > 0 && !this.hasArrived) {
+        this.hasArrived = true
         silence.stop()
         silence = this.#silence(limits.betweenEventsMs)
       }
@@ -303,90 +375,35 @@ class VendorCall {
     startWait()
     try {
       const reading = readBody(response, (chunk) => {
-        // After a timeout, a chunk may still arrive.
-        if (signal.aborted || this.#end !== undefined) return false
+        if (end !== undefined) return false
         isWaiting = false
         silence.endWait()
         this.#observer?.chunk(chunk)
-        const arrived = this.#take(chunk)
-        if (typeof arrived === 'number') return goesOn(arrived, chunk.length)
-        return arrived.then((count) => goesOn(count, chunk.length))
+        const progress = this.#onChunk(chunk)
+        if (!(progress instanceof Promise)) return goesOn(progress, chunk.length)
+        return progress.then((waited) => goesOn(waited, chunk.length))
       })
       await this.#unlessInterrupted(reading)
-      if (this.#end !== undefined) return this.#end.fault
-      return this.#hasArrived ? undefined : EMPTY_ANSWER
+      if (end !== undefined) return end.fault
+      return this.hasArrived ? undefined : EMPTY_ANSWER
     } finally {
-      this.#end ??= {}
+      // After a timeout, a chunk may still arrive.
+      end ??= {}
       silence.stop()
       stall.stop()
     }
   }
 
-  /** Returns how many payloads arrived. Yields to the event loop between slices, and waits for a slow reader. */
-  #take(chunk: Uint8Array): number | Promise<number> {
-    return chunk.length > PART_BYTES || isSliceOver()
-      ? this.#takeParts(chunk)
-      : this.#takePart(chunk)
-  }
-
-  async #takeParts(chunk: Uint8Array): Promise<number> {
-    let arrived = 0
-    for (let at = 0; at < chunk.length && this.#end === undefined; at += PART_BYTES) {
-      if (isSliceOver()) await nextSlice()
-      arrived += await this.#takePart(chunk.subarray(at, at + PART_BYTES))
-    }
-    return arrived
-  }
-
-  #takePart(part: Uint8Array): number | Promise<number> {
-    const payloads = this.#reader.feed(part)
-    const { length } = payloads
-    const refusal = this.#hasOutput ? undefined : this.#refusalIn(payloads)
-    if (refusal !== undefined) {
-      this.#end = { fault: { ...refusal, isRetryable: false, isRefusal: true } }
-      return length
-    }
-    const endAfter = (hasEnded: boolean): number => {
-      // Not every vendor closes the connection after its response.
-      if (hasEnded || this.#reader.fault !== undefined) this.#end ??= {}
-      return length
-    }
-    const added = this.#add(payloads)
-    return typeof added === 'boolean' ? endAfter(added) : added.then(endAfter)
-  }
-
-  /** Some servers refuse vendor data in the stream. Before any output the call can be repeated. */
-  #refusalIn(payloads: readonly StreamEventPayload[]): ErrorObject | undefined {
-    const first = payloads.find(({ type }) => type !== 'response_start')
-    if (first === undefined) return undefined
-    this.#hasOutput = first.type !== 'usage_update' && first.type !== 'response_error'
-    const failure = payloads.find((payload) => payload.type === 'response_error')
-    if (this.#hasOutput || failure === undefined) return undefined
-    const { error } = failure
-    if (!this.#options.request.rebuildAfter(`${error.code} ${error.message}`)) return undefined
-    this.#reader = this.#options.createReader()
-    return error
-  }
-
-  /** A response that was begun again has started before. */
-  #add(payloads: readonly StreamEventPayload[]): boolean | Promise<boolean> {
-    const { stream, request } = this.#options
-    if (payloads.every(({ type }) => type === 'item_delta')) return stream.addUntilEnd(payloads)
-    const news = payloads.filter(({ type }) => type !== 'response_start' || !this.#hasStarted)
-    this.#hasStarted ||= news.length > 0
-    return stream.addUntilEnd(news.map((payload) => request.restore(payload)))
-  }
-
   /** One timer for all reads, because there is one read per token. */
   #silence(ms: number): IdleTimer {
-    return new IdleTimer(ms, this.#options.clock, () =>
+    return new IdleTimer(ms, this.#attempt.clock, () =>
       this.#interrupt(timeoutError('an event', ms)),
     )
   }
 
   /** Throws on timeout or abort; a later result is ignored. */
   async #within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
-    const { clock } = this.#options
+    const { clock } = this.#attempt
     const timeOut = (): void => this.#interrupt(timeoutError(what, ms))
     const cancel = ms === Infinity ? () => {} : clock.after(ms, timeOut)
     try {
@@ -406,7 +423,7 @@ class VendorCall {
   }
 
   #faultOf(error: unknown): CallFault {
-    const { retryTimeouts } = this.#options
+    const { retryTimeouts } = this.#attempt
     if (error instanceof TimeoutError) {
       return { code: 'UPSTREAM_TIMEOUT', message: error.message, isRetryable: retryTimeouts }
     }
@@ -422,14 +439,14 @@ class VendorCall {
     const { status } = response
     const retryAfterMs = retryAfter(response.headers.get('retry-after'))
     const isPatient = retryAfterMs === undefined || retryAfterMs <= MAX_RETRY_AFTER_MS
-    const { retryTimeouts } = this.#options
+    const { retryTimeouts } = this.#attempt
     const canRetry = status === GATEWAY_TIMEOUT ? retryTimeouts : RETRYABLE_STATUSES.has(status)
     const code = vendorCode(status, body)
     return {
       code,
       message: vendorMessage(body) || response.statusText || 'no message',
       isRetryable: canRetry && isPatient && !isOutOfQuota(code),
-      isRefusal: REFUSING_STATUSES.has(status) && this.#options.request.rebuildAfter(body),
+      isRefusal: REFUSING_STATUSES.has(status) && this.#attempt.request.rebuildAfter(body),
       retryAfterMs,
     }
   }
